@@ -1,0 +1,96 @@
+"""One small tree of errors, and the helpers that raise them.
+
+Every error a user can cause is a `CrustError` whose message is one sentence: what is wrong, where, what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Iterable
+from types import ModuleType
+
+
+class CrustError(Exception):
+    """The root of all errors that crust raises on purpose.
+
+    Example:
+        >>> issubclass(InputError, CrustError)
+        True
+    """
+
+
+class InputError(CrustError, ValueError):
+    """Wrong input: the message says what is wrong, where, and what to do.
+
+    Example:
+        >>> raise InputError("k is 0: give a count of at least 1, or a share above 0.0")
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: k is 0: give a count of at least 1, or a share above 0.0
+    """
+
+
+class MissingPackage(CrustError, ImportError):
+    """An optional package is not installed: the message has the command that installs it.
+
+    Example:
+        >>> issubclass(MissingPackage, ImportError)
+        True
+    """
+
+
+def require(package: str, extra: str) -> ModuleType:
+    """Import an optional package, or say exactly how to install it.
+
+    Args:
+        package: the module to import, such as `"ray"`.
+        extra: the extra of `crust-learn` that brings it.
+
+    Returns:
+        The imported module.
+
+    Example:
+        >>> require("json", extra="ray").dumps([1])
+        '[1]'
+        >>> require("no_such_package", extra="ray")
+        Traceback (most recent call last):
+        ...
+        crust.errors.MissingPackage: no_such_package is not installed: run pip install 'crust-learn[ray]'
+    """
+    try:
+        return importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        # A package that is there but lacks a dependency of its own needs another message than ours.
+        if error.name is None or error.name.split(".")[0] != package.split(".")[0]:
+            raise
+        raise MissingPackage(
+            f"{package} is not installed: run pip install 'crust-learn[{extra}]'", name=package
+        ) from None
+
+
+def choices(value: object, valid: Iterable[str], what: str) -> str:
+    """Return `value` where it is one of `valid`; else raise, with the valid ones and the nearest.
+
+    Args:
+        value: what the user gave.
+        valid: the accepted names, in the order they are shown.
+        what: what is being chosen, such as `"algorithm"`.
+
+    Returns:
+        The value, unchanged.
+
+    Example:
+        >>> choices("lazy", ["greedy", "lazy"], "algorithm")
+        'lazy'
+        >>> choices("gredy", ["greedy", "lazy"], "algorithm")
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: unknown algorithm 'gredy': use one of greedy, lazy; did you mean 'greedy'?
+    """
+    names = list(valid)
+    if isinstance(value, str) and value in names:
+        return value
+    nearest = difflib.get_close_matches(str(value).lower(), names, n=1, cutoff=0.5)
+    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    raise InputError(f"unknown {what} {value!r}: use one of {', '.join(names)}{hint}")
