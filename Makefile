@@ -1,0 +1,56 @@
+# Everything runs in .venv, which is built when it is missing and renewed when pyproject.toml changes.
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow lint format bench bench-large clean
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+STAMP := $(VENV)/.installed
+BIN := $(VENV)/bin
+# A pyenv shim can exist without working, so ask the interpreter itself.
+BASE_PYTHON ?= $(shell python3.11 -c "print('python3.11')" 2>/dev/null || echo python3)
+
+# An environment belongs to the folder it was built in: after a move, or without its Python, it is built anew.
+ifneq ($(wildcard $(STAMP)),)
+  ifneq ($(shell cat $(STAMP)):$(shell $(BIN)/python -c "print('works')" 2>/dev/null),$(CURDIR):works)
+    $(shell rm -f $(STAMP))
+  endif
+endif
+
+help:  ## show the commands
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+demo: $(STAMP)  ## select medoids of handwritten digits and draw them (under a minute)
+	@$(BIN)/python examples/digits_medoids.py
+
+test: lint  ## all checks: lint, types, fast tests (under 10 minutes)
+	@$(BIN)/python -m pytest $(ARGS)
+
+test-slow: $(STAMP)  ## tests that take minutes or the network
+	@$(BIN)/python -m pytest -m slow $(ARGS)
+
+lint: $(STAMP)  ## ruff and mypy
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet || { echo "not formatted: run make format"; exit 1; }
+	@$(BIN)/mypy --no-error-summary
+
+format: $(STAMP)  ## bring all files into form
+	@$(BIN)/ruff check --fix --quiet
+	@$(BIN)/ruff format
+
+bench: $(STAMP)  ## speed and memory beside the peers
+	@$(BIN)/python -m benchmarks.selection $(ARGS)
+
+bench-large: $(STAMP)  ## the same for a million points
+	@$(BIN)/python -m benchmarks.selection --large $(ARGS)
+
+clean:  ## remove what make has built
+	@rm -rf $(VENV) build dist demo-output .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+# The stamp goes first and comes back last: an installation that was cut off has none, and is built anew.
+# One pip command for all, so that torch and torchvision are chosen as a pair.
+$(STAMP): pyproject.toml
+	@if [ -f $@ ]; then echo "pyproject.toml has changed: renewing $(VENV)"; rm -f $@; else \
+	  echo "building $(VENV) with $$($(BASE_PYTHON) --version); the first time takes some minutes"; \
+	  $(BASE_PYTHON) -m venv --clear $(VENV); fi
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]'
+	@printf '%s' '$(CURDIR)' > $@
