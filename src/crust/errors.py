@@ -93,4 +93,5 @@ def choices(value: object, valid: Iterable[str], what: str) -> str:
         return value
     nearest = difflib.get_close_matches(str(value).lower(), names, n=1, cutoff=0.5)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-    raise InputError(f"unknown {what} {value!r}: use one of {', '.join(names)}{hint}")
+    shown = ", ".join(names[:20]) + (f", … ({len(names)} in all)" if len(names) > 20 else "")
+    raise InputError(f"unknown {what} {value!r}: use one of {shown}{hint}")

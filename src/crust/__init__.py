@@ -1,0 +1,52 @@
+"""Train on data with wrong labels, and find out which labels are wrong.
+
+The public names live in the modules below and are imported when first used, so that `import crust` stays quick.
+
+Example:
+    >>> import crust, numpy as np
+    >>> crust.select(np.array([[0.0], [0.1], [5.0]]), 2).indices.tolist()
+    [1, 2]
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from crust.errors import CrustError as CrustError
+    from crust.errors import InputError as InputError
+    from crust.errors import MissingPackage as MissingPackage
+    from crust.selection import Coreset as Coreset
+    from crust.selection import estimate as estimate
+    from crust.selection import select as select
+
+__version__ = "0.1.0"
+
+# Where each public name lives.
+_HOMES = {
+    "Coreset": "crust.selection",
+    "CrustError": "crust.errors",
+    "InputError": "crust.errors",
+    "MissingPackage": "crust.errors",
+    "estimate": "crust.selection",
+    "select": "crust.selection",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+    elif not name.startswith("_") and importlib.util.find_spec(f"crust.{name}"):
+        value = importlib.import_module(f"crust.{name}")
+    else:
+        raise AttributeError(f"module 'crust' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

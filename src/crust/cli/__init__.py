@@ -1,0 +1,52 @@
+"""The command `crust`: parse, call the library, print. Errors become one line, never a traceback."""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+from crust.errors import CrustError
+
+
+def main(args: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit: 0 done, 2 wrong input, 130 stopped by Ctrl-C.
+
+    Args:
+        args: the words after `crust`; None takes those of this process.
+
+    Example:
+        >>> main(["--version"])
+        Traceback (most recent call last):
+        ...
+        SystemExit: 0
+    """
+    from crust.cli.app import app
+
+    words = sys.argv[1:] if args is None else args
+    try:
+        code = app(args=words or ["--help"], prog_name="crust", standalone_mode=False)
+    except CrustError as error:
+        _fail(str(error), 2)
+    except KeyboardInterrupt:
+        code = 130
+    except MemoryError:
+        _fail("out of memory: give a smaller --memory-limit, or use --algorithm greedi", 2)
+    except Exception as error:
+        # Wrong options. Newer versions of typer bring a click of their own, so the class is known by its method.
+        if not hasattr(error, "format_message"):
+            raise
+        _fail(_sentence(error.format_message()) + "; crust --help shows what there is", 2)
+    if code == 130:
+        _fail("stopped, nothing more was written", 130)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _sentence(text: str) -> str:
+    """One line that starts in lower case and ends without a full stop, as all our messages do."""
+    line = " ".join(text.split()).rstrip(".")
+    return line[:1].lower() + line[1:]
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    sys.stderr.write(f"crust: {message}\n")
+    sys.exit(code)

@@ -1,0 +1,80 @@
+"""What the words of a command line mean: a budget, a size of memory, a file to write."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from crust.errors import InputError
+
+UNITS = {unit: 1000**i for i, unit in enumerate(["b", "kb", "mb", "gb", "tb"])}
+UNITS |= {unit: 1024**i for i, unit in enumerate(["", "kib", "mib", "gib", "tib"])}
+
+
+def parse_budget(text: str) -> int | float:
+    """`-k`: a whole number is a count, a decimal point makes it a share.
+
+    Example:
+        >>> parse_budget("1"), parse_budget("1.0"), parse_budget(".1")
+        (1, 1.0, 0.1)
+    """
+    word = text.strip()
+    if re.fullmatch(r"[+-]?\d+", word):
+        return int(word)
+    if re.fullmatch(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?", word):
+        return float(word)
+    raise InputError(
+        f"-k {text} is not a number: give a count such as 500, or a share with a decimal point such as 0.1"
+    )
+
+
+def parse_memory(text: str) -> int:
+    """`--memory-limit`: bytes, or a number with a unit.
+
+    Example:
+        >>> parse_memory("2GB"), parse_memory("1.5 GiB"), parse_memory("4096")
+        (2000000000, 1610612736, 4096)
+    """
+    found = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*([a-z]*)", text.strip().lower())
+    if not found or found[2] not in UNITS:
+        raise InputError(
+            f"--memory-limit {text} is not a size: give bytes, or a number with a unit such as 500MB or 2GiB"
+        )
+    return int(float(found[1]) * UNITS[found[2]])
+
+
+def readable_size(size: float) -> str:
+    """Bytes for people.
+
+    Example:
+        >>> readable_size(3 * 2**30), readable_size(10)
+        ('3.0 GiB', '10 B')
+    """
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+def check_output(path: Path | None, option: str, suffixes: tuple[str, ...]) -> None:
+    """Refuse a file that could not be written, before the work that would be lost.
+
+    Example:
+        >>> check_output(Path("coreset.txt"), "-o", (".parquet",))
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: -o coreset.txt: the name must end in .parquet
+    """
+    if path is None:
+        return
+    if path.suffix.lower() not in suffixes:
+        raise InputError(f"{option} {path}: the name must end in {' or '.join(suffixes)}")
+    folder = path.parent
+    if not folder.is_dir():
+        raise InputError(f"{option} {path}: there is no folder {folder}; create it first, or write somewhere else")
+    if path.is_dir():
+        raise InputError(f"{option} {path} is a folder: give the name of a file")
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"{option} {path}: the folder {folder} cannot be written to; write somewhere else")

@@ -1,0 +1,1 @@
+"""Data from files: one file a format."""

@@ -1,0 +1,177 @@
+"""Columns of Parquet, CSV and TSV files as numpy arrays."""
+
+from __future__ import annotations
+
+import csv
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crust.errors import InputError, choices
+
+log = logging.getLogger("crust.data")
+
+
+def matrix(path: Path, columns: Sequence[str] | None, skip: Sequence[str] = ()) -> np.ndarray:
+    """The named columns side by side; without names, all numeric ones but those to skip."""
+    table = _read(path)
+    names = table.column_names
+    if columns:
+        used = [choices(name, names, f"column of {path.name}") for name in columns]
+    else:
+        # A column without a name is the row index that pandas writes into CSV files.
+        used = [n for n in names if n and n not in skip and _is_numeric(table.schema.field(n).type)]
+        _refuse_nearly_numeric(table, [n for n in names if n and n not in skip and n not in used], path.name)
+        left_out = [name for name in names if name not in used]
+        if not used:
+            raise InputError(
+                f"{path.name} has no numeric column: its columns are {_listed(names)}; convert or name some"
+            )
+        if left_out:
+            log.info("%s: vectors from %s; left out: %s", path.name, _listed(used), _listed(left_out))
+    blocks = [_numbers(table.column(name), f"column {name!r} of {path.name}") for name in used]
+    dtype = np.result_type(*blocks)
+    values = np.empty((table.num_rows, sum(block.shape[1] for block in blocks)), dtype)
+    start = 0
+    for block in blocks:
+        values[:, start : start + block.shape[1]] = block
+        start += block.shape[1]
+    return values
+
+
+def column(path: Path, name: str | None) -> np.ndarray:
+    """One column as whole numbers or text; the name may be left out where there is only one."""
+    import pyarrow as pa
+
+    table = _read(path)
+    names = [each for each in table.column_names if each]
+    if name is None:
+        if len(names) != 1:
+            raise InputError(
+                f"{path.name} has {len(names)} columns: name one with --group-column; it has {_listed(names)}"
+            )
+        name = names[0]
+    values = table.column(choices(name, names, f"column of {path.name}"))
+    if values.null_count:
+        row = int(np.flatnonzero(values.is_null().to_numpy())[0])
+        raise InputError(f"row {row} of column {name!r} of {path.name} is empty: give every row a group")
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+        return values.to_numpy()
+    if pa.types.is_boolean(values.type):
+        return values.cast(pa.int64()).to_numpy()
+    return np.array(values.cast(pa.string()).to_pylist(), dtype=str)
+
+
+def _read(path: Path) -> Any:
+    if path.suffix.lower() == ".parquet":
+        import pyarrow.parquet
+
+        # The file itself, not a dataset: the name of a folder such as `split=train` must not become a column.
+        table = pyarrow.parquet.ParquetFile(path).read()
+    else:
+        table = _read_csv(path)
+    names = table.column_names
+    twice = [name for name in names if names.count(name) > 1] if len(set(names)) < len(names) else []
+    if twice:
+        raise InputError(f"{path.name} has two columns named {twice[0]!r}: rename one")
+    if table.num_rows == 0:
+        raise InputError(f"{path.name} has no rows: give at least one")
+    return table
+
+
+def _read_csv(path: Path) -> Any:
+    import pyarrow.csv
+
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        first = file.readline()
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first.count)
+    cells = next(csv.reader([first], delimiter=delimiter), [])
+    return pyarrow.csv.read_csv(
+        path,
+        read_options=pyarrow.csv.ReadOptions(autogenerate_column_names=not _has_header(cells, path.name)),
+        parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+    )
+
+
+def _has_header(cells: list[str], name: str) -> bool:
+    """Whether the first line holds names. Guessing wrong would lose or invent a point, so doubt is an error."""
+    if not all(_is_number(cell) for cell in cells):
+        return True
+    counted = [cell.strip() for cell in cells] == [str(i) for i in range(len(cells))]  # as pandas names columns
+    if counted and len(cells) < 3:
+        raise InputError(f"the first line of {name}, {','.join(cells)!r}, may be names or numbers: name the columns")
+    return counted
+
+
+def _numbers(values: Any, where: str) -> np.ndarray:
+    """A column as an (n, width) block; nulls become NaN, which the selection reports by row."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = values.type
+    if _is_list(kind):
+        lengths = pc.unique(pc.list_value_length(values)).to_pylist()
+        if values.null_count or len(lengths) != 1:
+            raise InputError(f"{where} holds lists of different lengths: give every row the same number of values")
+        flat = _numbers(pa.chunked_array([chunk.flatten() for chunk in values.chunks], kind.value_type), where)
+        return flat.reshape(len(values), lengths[0])
+    if pa.types.is_boolean(kind):
+        values = values.cast(pa.uint8())
+    elif not _is_numeric(kind) or pa.types.is_decimal(kind):
+        row = _first_text(values)
+        if row is not None:
+            raise InputError(f"{where} is not numeric: row {row} holds {values[row].as_py()!r}; choose other columns")
+        values = values.cast(pa.float64())
+    return values.to_numpy().reshape(-1, 1)
+
+
+def _is_list(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+
+
+def _is_numeric(kind: Any) -> bool:
+    import pyarrow as pa
+
+    if _is_list(kind):
+        return _is_numeric(kind.value_type) and not _is_list(kind.value_type)
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+
+
+def _is_number(text: object) -> bool:
+    try:
+        float(text)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _first_text(values: Any) -> int | None:
+    """The first row that is not a number, or None."""
+    return next((i for i, v in enumerate(values.to_pylist()) if v is not None and not _is_number(v)), None)
+
+
+def _refuse_nearly_numeric(table: Any, names: list[str], file: str) -> None:
+    """A typing error in one cell makes text of a whole column: leaving it out in silence would change the answer."""
+    import pyarrow as pa
+
+    for name in names:
+        values = table.column(name)
+        if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+            continue
+        head = [v for v in values.slice(0, 1000).to_pylist() if v]
+        if head and sum(map(_is_number, head)) > 0.9 * len(head):
+            row = _first_text(values)
+            held = f": row {row} holds {values[row].as_py()!r}" if row is not None else ", stored as text"
+            raise InputError(f"column {name!r} of {file} is nearly numeric{held}; correct it or name the --columns")
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(map(str, names[:10]))
+    return f"{shown}, … ({len(names)})" if len(names) > 10 else shown
