@@ -20,10 +20,14 @@ def draw(path: Path, features: np.ndarray, coreset: Any, *, metric: str = "eucli
     """Write the picture of a coreset to `path`, whole or not at all."""
     import matplotlib
 
-    matplotlib.use("Agg")
     from matplotlib.figure import Figure
 
-    style = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": "#7b8794"}
+    style: dict[Any, Any] = {
+        "font.size": 9,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.edgecolor": "#7b8794",
+    }
     with matplotlib.rc_context(style):
         figure = Figure(figsize=(11, 4.8), dpi=150, layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=[1, 1.15])
@@ -112,13 +116,13 @@ def _draw_points(axes: Axes, features: np.ndarray, coreset: Any, metric: str, se
     of_point = group[np.asarray(coreset.assignment)[points]]
     size = float(np.clip(6_000 / len(points), 1.5, 14))
     axes.scatter(
-        *flat[at_point].T, s=size, c=GREY if colours is None else colours[of_point], alpha=0.55, linewidths=0,
+        flat[at_point, 0], flat[at_point, 1], s=size, c=GREY if colours is None else colours[of_point], alpha=0.55, linewidths=0,
         rasterized=True,
     )  # fmt: skip
     weights = np.asarray(coreset.weights, dtype=float)[shown]
     scale = 90 if len(shown) < 300 else 30
     axes.scatter(
-        *flat[at_medoid].T, s=6 + scale * weights / weights.max(),
+        flat[at_medoid, 0], flat[at_medoid, 1], s=6 + scale * weights / weights.max(),
         c="#d64545" if colours is None else colours[group[shown]], edgecolors=INK, linewidths=0.7,
     )  # fmt: skip
     if colours is not None:
@@ -145,4 +149,4 @@ def _group_of_medoids(coreset: Any) -> np.ndarray:
 def _colours(count: int) -> np.ndarray:
     from matplotlib import colormaps
 
-    return np.array(colormaps["tab10"].colors)[:count]
+    return np.asarray(colormaps["tab10"](np.arange(count)))

@@ -31,7 +31,10 @@ def open_npy(path: Path) -> np.ndarray:
 
 def open_npz(path: Path, key: str | None) -> np.ndarray:
     """Read one array of a .npz file. It is copied: zip files do not align their members."""
-    with np.load(path, allow_pickle=False) as archive:
+    with path.open("rb") as file:
+        archive = np.load(file, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise ValueError("not an archive of arrays")
         name = _pick(key, archive.files, path.name)
         try:
             return archive[name]

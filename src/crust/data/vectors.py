@@ -33,8 +33,8 @@ def read_matrix(spec: str | Path, columns: Sequence[str] | None = None, skip: Se
         A two-dimensional array of numbers with at least one row and one column.
 
     Example:
-        >>> import tempfile, os
-        >>> path = os.path.join(tempfile.mkdtemp(), "features.npy")
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "features.npy"
         >>> np.save(path, np.eye(3, 2))
         >>> read_matrix(path).shape
         (3, 2)
@@ -59,9 +59,9 @@ def read_column(spec: str | Path, column: str | None = None) -> np.ndarray:
         A one-dimensional array of int64 or of text.
 
     Example:
-        >>> import tempfile, os
-        >>> path = os.path.join(tempfile.mkdtemp(), "labels.csv")
-        >>> _ = open(path, "w").write("animal\\ncat\\ndog\\ncat\\n")
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "labels.csv"
+        >>> _ = path.write_text("animal\\ncat\\ndog\\ncat\\n")
         >>> read_column(path).tolist()
         ['cat', 'dog', 'cat']
     """

@@ -1,0 +1,116 @@
+"""Imports go one way. Every import in src is read from the source, those inside functions included."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import crust
+
+SRC = Path(__file__).parents[1] / "src" / "crust"
+
+RANKS = [
+    ["errors"],
+    ["selection", "noise", "gradients", "data", "models"],
+    ["training", "theory"],
+    ["methods"],
+    ["audit"],
+    ["api"],
+    ["experiments", "integrations"],
+    ["cli", "__main__"],
+]
+RANK = {room: rank for rank, rooms in enumerate(RANKS) for room in rooms}
+
+
+def modules() -> dict[str, Path]:
+    """All modules of the package by name; the root itself only lists names and is not a room."""
+    found = {}
+    for path in sorted(SRC.rglob("*.py")):
+        parts = path.relative_to(SRC).with_suffix("").parts
+        name = ".".join(["crust", *(parts[:-1] if parts[-1] == "__init__" else parts)])
+        if name != "crust":
+            found[name] = path
+    return found
+
+
+def imports(source: str, module: str, is_package: bool) -> set[str]:
+    """The modules of crust that a source imports, as full names."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = module.split(".")
+                kept = parts[: len(parts) - node.level + is_package]
+                base = ".".join([*kept, base] if base else kept)
+            found |= {f"{base}.{alias.name}" if base == "crust" else base for alias in node.names}
+            # `from crust.methods import coteaching` names a module, not only its package
+            found |= {f"{base}.{alias.name}" for alias in node.names if f"{base}.{alias.name}" in modules()}
+    public = {f"crust.{name}": home for name, home in crust._HOMES.items()}
+    return {public.get(name, name) for name in found if name.split(".")[0] == "crust"}
+
+
+def complaints(module: str, imported: set[str]) -> list[str]:
+    """What is wrong with the imports of a module."""
+    room = module.split(".")[1]
+    found = []
+    for other in sorted(imported - {"crust.__version__"}):
+        if other == "crust":
+            if room not in ("cli", "__main__"):
+                found.append(f"{module} imports crust itself: import the module that is meant")
+            continue
+        target = other.split(".")[1]
+        if target not in RANK:
+            found.append(f"{module} imports {other}: {target} has no rank in tests/test_layout.py")
+        elif RANK[target] > RANK[room]:
+            found.append(f"{module} imports {other}: a step backwards")
+        elif RANK[target] == RANK[room] and target != room and "__main__" not in (room, target):
+            found.append(f"{module} imports {other}: rooms of one rank do not import each other")
+        elif room == target == "methods" and other.count(".") > 1 and module.count(".") > 1:
+            found.append(f"{module} imports {other}: methods do not import each other")
+    return found
+
+
+@pytest.mark.parametrize("module", modules())
+def test_imports_go_one_way(module):
+    path = modules()[module]
+    assert module.split(".")[1] in RANK, f"{module} has no rank: add its room to tests/test_layout.py"
+    found = imports(path.read_text(encoding="utf-8"), module, path.name == "__init__.py")
+    assert not complaints(module, found)
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "wrong"),
+    [
+        ("crust.selection.greedy", "from crust.errors import InputError", False),
+        ("crust.selection.greedy", "from .budget import resolve_k", False),
+        ("crust.selection.greedy", "def f():\n    from crust.cli import main", True),
+        ("crust.selection.greedy", "from ..data import vectors", True),
+        ("crust.selection.greedy", "from .. import noise", True),
+        ("crust.selection.greedy", "import crust.api", True),
+        ("crust.errors", "from crust import select", True),
+        ("crust.data.vectors", "import crust", True),
+        ("crust.data.vectors", "from crust import noise", True),
+        ("crust.training.loop", "from crust import select", False),
+        ("crust.training.loop", "from crust import methods", True),
+        ("crust.training.loop", "from crust.theory import alignment", True),
+        ("crust.audit.scores", "import crust.nowhere", True),
+        ("crust.cli.select", "import crust", False),
+        ("crust.__main__", "from crust.cli import main", False),
+        ("crust.methods.mixup", "import crust.methods.coteaching", True),
+        ("crust.methods", "from .coteaching import CoTeaching", False),
+    ],
+)
+def test_a_step_backwards_is_noticed(module, source, wrong):
+    is_package = module == "crust.methods"
+    assert bool(complaints(module, imports(source, module, is_package))) == wrong
+
+
+def test_the_root_imports_nothing_when_it_is_imported():
+    tree = ast.parse((SRC / "__init__.py").read_text(encoding="utf-8"))
+    direct = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    names = {alias.name for node in direct if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module for node in direct if isinstance(node, ast.ImportFrom)}
+    assert not any(name.startswith("crust") for name in names)
