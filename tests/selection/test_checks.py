@@ -246,6 +246,7 @@ def test_a_matrix_must_be_square():
         ([np.int64(3), np.int8(-5), 3], [-5, 3], [1, 0, 1], "i"),
         ([torch.tensor(3), torch.tensor(-5), torch.tensor(3)], [-5, 3], [1, 0, 1], "i"),
         (np.array([3, -5, 3], dtype=np.int16), [-5, 3], [1, 0, 1], "i"),
+        (np.array([3, -5, 3], dtype=">i4"), [-5, 3], [1, 0, 1], "i"),
         (np.array([3, 5, 3], dtype=np.uint64), [3, 5], [0, 1, 0], "u"),
         (torch.tensor([3, -5, 3]), [-5, 3], [1, 0, 1], "i"),
         (pd.Series([3, -5, 3]), [-5, 3], [1, 0, 1], "i"),
@@ -263,6 +264,7 @@ def test_groups_of_many_kinds(groups, names, codes, kind):
     assert found_names.tolist() == names
     assert found_names.dtype.kind == kind
     assert found_codes.tolist() == codes
+    assert found_names.dtype.isnative
     assert found_codes.dtype == np.int64
 
 

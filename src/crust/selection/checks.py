@@ -179,7 +179,8 @@ def check_groups(groups: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int64]] 
         values = _whole(values)
     if values.dtype.kind not in "biu":
         raise InputError(f"groups has type {values.dtype}: use strings, integers or booleans as group names")
-    names, codes = np.unique(values, return_inverse=True)
+    native = values.dtype.newbyteorder("=")  # files from other machines: Parquet would not take their byte order
+    names, codes = np.unique(values.astype(native, copy=False), return_inverse=True)
     return names, codes.astype(np.int64, copy=False)
 
 
