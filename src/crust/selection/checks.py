@@ -186,7 +186,12 @@ def check_groups(groups: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int64]] 
 
 @dataclass(frozen=True)
 class Options:
-    """The options of a selection, checked and in one form: numbers as int and float, devices and the like as str."""
+    """The options of a selection, checked and in one form: what `check_options` returns.
+
+    Example:
+        >>> check_options(threads=2)
+        Options(algorithm='greedy', metric='euclidean', device=None, threads=2, memory_limit=None, epsilon=0.1, seed=0)
+    """
 
     algorithm: str
     metric: str
