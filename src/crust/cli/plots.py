@@ -13,13 +13,12 @@ if TYPE_CHECKING:
 POINTS = 20_000  # more only makes a blot
 MEDOIDS = 3_000
 NAMED_GROUPS = 10
-GREY, INK = "#b8bec7", "#1f2933"
+GREY, INK, RED = "#b8bec7", "#1f2933", "#d64545"
 
 
 def draw(path: Path, features: np.ndarray, coreset: Any, *, metric: str = "euclidean", seed: int = 0) -> None:
     """Write the picture of a coreset to `path`, whole or not at all."""
     import matplotlib
-
     from matplotlib.figure import Figure
 
     style: dict[Any, Any] = {
@@ -85,7 +84,7 @@ def _draw_objective(axes: Axes, coreset: Any) -> None:
     n = len(coreset.assignment)
     counts, values = objective_curve(coreset)
     axes.plot(counts, values / n, color=INK, linewidth=1.8)
-    axes.plot(counts[-1], values[-1] / n, "o", color="#d64545", markersize=6, zorder=3)
+    axes.plot(counts[-1], values[-1] / n, "o", color=RED, markersize=6, zorder=3)
     axes.fill_between(counts, values / n, color=INK, alpha=0.06, linewidth=0)
     if counts[-1] > 20 * counts[0]:
         axes.set_xscale("log")
@@ -115,16 +114,13 @@ def _draw_points(axes: Axes, features: np.ndarray, coreset: Any, metric: str, se
     colours = _colours(int(group[-1]) + 1) if several else None
     of_point = group[np.asarray(coreset.assignment)[points]]
     size = float(np.clip(6_000 / len(points), 1.5, 14))
-    axes.scatter(
-        flat[at_point, 0], flat[at_point, 1], s=size, c=GREY if colours is None else colours[of_point], alpha=0.55, linewidths=0,
-        rasterized=True,
-    )  # fmt: skip
+    colour = GREY if colours is None else colours[of_point]
+    axes.scatter(flat[at_point, 0], flat[at_point, 1], s=size, c=colour, alpha=0.55, linewidths=0, rasterized=True)
     weights = np.asarray(coreset.weights, dtype=float)[shown]
     scale = 90 if len(shown) < 300 else 30
-    axes.scatter(
-        flat[at_medoid, 0], flat[at_medoid, 1], s=6 + scale * weights / weights.max(),
-        c="#d64545" if colours is None else colours[group[shown]], edgecolors=INK, linewidths=0.7,
-    )  # fmt: skip
+    sizes = 6 + scale * weights / weights.max()
+    colour = RED if colours is None else colours[group[shown]]
+    axes.scatter(flat[at_medoid, 0], flat[at_medoid, 1], s=sizes, c=colour, edgecolors=INK, linewidths=0.7)
     if colours is not None:
         names = list(dict.fromkeys(np.asarray(coreset.groups).tolist()))
         for name, colour in zip(names, colours, strict=True):

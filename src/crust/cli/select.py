@@ -86,10 +86,9 @@ def select(
     """Select the K points that represent all others best: medoids, with the sizes of their clusters as weights."""
     budget = parse_budget(k)
     limit = None if memory_limit is None else parse_memory(memory_limit)
-    check_output(output, "-o", (".parquet",))
+    check_output(output, "-o", (".parquet",), [features, groups])
     check_output(plot, "--plot", (".png", ".pdf", ".svg"))
-    if not quiet:
-        _show_log()
+    _show_log(quiet)
     vectors, names = _read(features, columns, groups, group_column)
 
     # Everything heavy is imported here, so that `crust --help` answers at once.
@@ -120,13 +119,17 @@ def select(
         _print_result(coreset, output, plot)
 
 
-def _show_log() -> None:
+class _Stderr(logging.Handler):
     """Show on stderr what the library logs, such as the estimate before it starts."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sys.stderr.write(f"{record.getMessage()}\n")
+
+
+def _show_log(quiet: bool) -> None:
     logger = logging.getLogger("crust")
-    logger.setLevel(logging.INFO)
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    logger.handlers = [handler]
+    logger.setLevel(logging.WARNING if quiet else logging.INFO)
+    logger.handlers = [_Stderr()]
 
 
 def _read(

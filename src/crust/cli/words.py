@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from crust.errors import InputError
@@ -44,21 +45,7 @@ def parse_memory(text: str) -> int:
     return int(float(found[1]) * UNITS[found[2]])
 
 
-def readable_size(size: float) -> str:
-    """Bytes for people.
-
-    Example:
-        >>> readable_size(3 * 2**30), readable_size(10)
-        ('3.0 GiB', '10 B')
-    """
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"
-
-
-def check_output(path: Path | None, option: str, suffixes: tuple[str, ...]) -> None:
+def check_output(path: Path | None, option: str, suffixes: tuple[str, ...], inputs: Iterable[str | None] = ()) -> None:
     """Refuse a file that could not be written, before the work that would be lost.
 
     Example:
@@ -71,6 +58,8 @@ def check_output(path: Path | None, option: str, suffixes: tuple[str, ...]) -> N
         return
     if path.suffix.lower() not in suffixes:
         raise InputError(f"{option} {path}: the name must end in {' or '.join(suffixes)}")
+    if any(name is not None and Path(name).resolve() == path.resolve() for name in inputs):
+        raise InputError(f"{option} {path} would overwrite what is read: write to another file")
     folder = path.parent
     if not folder.is_dir():
         raise InputError(f"{option} {path}: there is no folder {folder}; create it first, or write somewhere else")

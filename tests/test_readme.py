@@ -1,0 +1,90 @@
+"""What the documents show works: Python blocks and `crust ...` lines are run, in order, in a folder of their own.
+
+A block is left out with the comment <!-- not run --> on a line before it.
+"""
+
+import doctest
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = sorted(path for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+SHELL = ("console", "bash", "sh", "shell")
+
+
+class Block(NamedTuple):
+    language: str
+    code: str
+    line: int
+
+
+def blocks(text: str) -> list[Block]:
+    """The fenced blocks of a document that are to be run."""
+    found = []
+    for match in re.finditer(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```", text, re.MULTILINE | re.DOTALL):
+        before = text[: match.start()].rstrip().splitlines()
+        if before and before[-1].strip() == "<!-- not run -->":
+            continue
+        code = re.sub(rf"^{match[1]}", "", match[3], flags=re.MULTILINE)
+        found.append(Block(match[2], code, text[: match.start()].count("\n") + 2))
+    return found
+
+
+def crust_lines(code: str) -> list[str]:
+    """The lines of a shell block that call crust; a line that ends in a backslash goes on."""
+    lines = re.sub(r"\s*\\\n\s*", " ", code).splitlines()
+    return [line for line in (re.sub(r"^\$ ", "", line.strip()) for line in lines) if line.startswith("crust ")]
+
+
+def run_python(block: Block, names: dict, where: str) -> None:
+    if ">>>" in block.code:
+        flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+        test = doctest.DocTestParser().get_doctest(block.code, names, where, where, block.line)
+        test.globs = names  # a later block may use what this one made
+        shown = []
+        doctest.DocTestRunner(optionflags=flags).run(test, out=shown.append, clear_globs=False)
+        assert not shown, "".join(shown)
+    else:
+        exec(compile("\n" * (block.line - 1) + block.code, where, "exec"), names)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_documents_work(document, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    np.save("features.npy", rng.normal(size=(500, 8)).astype(np.float32))  # the files that examples read
+    np.save("labels.npy", rng.integers(5, size=500))
+    names = {"__name__": "__main__"}
+    for block in blocks(document.read_text(encoding="utf-8")):
+        if block.language in ("python", "py", "pycon"):
+            run_python(block, names, f"{document.name}:{block.line}")
+        elif block.language in SHELL:
+            for line in crust_lines(block.code):
+                words = [sys.executable, "-m", "crust", *shlex.split(line, comments=True)[1:]]
+                done = subprocess.run(words, capture_output=True, text=True)
+                assert done.returncode == 0, f"{document.name}:{block.line}: {line}\n{done.stderr}"
+
+
+def test_blocks_are_found():
+    text = "a\n```python\nx = 1\n```\n<!-- not run -->\n```python\n1 / 0\n```\n"
+    text += "- b\n  ```console\n  $ crust --help\n  ```\n"
+    assert blocks(text) == [Block("python", "x = 1\n", 3), Block("console", "$ crust --help\n", 11)]
+    assert crust_lines("$ crust a \\\n    b\nmake demo\ncrust c\n") == ["crust a b", "crust c"]
+
+
+def test_a_wrong_block_is_noticed():
+    with pytest.raises(AssertionError, match="Got"):
+        run_python(Block("python", ">>> 1 + 1\n3\n", 1), {}, "here")
+    with pytest.raises(ZeroDivisionError):
+        run_python(Block("python", "1 / 0\n", 1), {}, "here")
+    names = {}
+    run_python(Block("python", ">>> a = 1\n", 1), names, "here")
+    run_python(Block("python", "b = a + 1\n", 1), names, "here")
+    assert names["b"] == 2
