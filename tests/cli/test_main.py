@@ -7,8 +7,6 @@ import pytest
 
 import crust
 from crust.cli import main
-from crust.cli.words import parse_memory
-from crust.errors import InputError
 
 
 def call(*words):
@@ -59,17 +57,3 @@ def test_help_is_light():
 def test_as_a_module():
     done = subprocess.run([sys.executable, "-m", "crust", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"crust {crust.__version__}\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [("1", 1), ("1kb", 1000), ("1 KiB", 1024), (".5MB", 500_000), ("3TiB", 3 * 2**40), ("2gb", 2 * 10**9)],
-)
-def test_memory(text, size):
-    assert parse_memory(text) == size
-
-
-@pytest.mark.parametrize("text", ["", "GB", "1XB", "1e9", "1.2.3GB", "-1"])
-def test_wrong_memory(text):
-    with pytest.raises(InputError, match="is not a size"):
-        parse_memory(text)

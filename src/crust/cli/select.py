@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crust.cli.words import check_output, parse_budget, parse_memory
+from crust.cli.words import check_output, parse_budget
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,26 +86,26 @@ def select(
 ) -> None:
     """Select the K points that represent all others best: medoids, with the sizes of their clusters as weights."""
     budget = parse_budget(k)
-    limit = None if memory_limit is None else parse_memory(memory_limit)
     check_output(output, "-o", (".parquet",), [features, groups])
     check_output(plot, "--plot", (".png", ".pdf", ".svg"))
     _show_log(quiet)
-    vectors, names = _read(features, columns, groups, group_column)
 
     # Everything heavy is imported here, so that `crust --help` answers at once.
     import crust
+    from crust.selection.checks import check_options
 
     options: dict[str, Any] = {
         "algorithm": algorithm,
         "metric": metric,
-        "min_per_group": min_per_group,
         "epsilon": epsilon,
         "device": device,
         "threads": threads,
-        "memory_limit": limit,
-        "engine": engine,
+        "memory_limit": memory_limit,
         "seed": seed,
     }
+    options = asdict(check_options(**options))  # a misspelt name should not wait for a large file to be read
+    options |= {"min_per_group": min_per_group, "engine": engine}
+    vectors, names = _read(features, columns, groups, group_column)
     if dry_run:
         _print_estimate(vectors.shape, budget, names, options)
         return

@@ -1,4 +1,4 @@
-"""What the words of a command line mean: a budget, a size of memory, a file to write."""
+"""What the words of a command line mean: a budget, a file to write."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from crust.errors import InputError
-
-UNITS = {unit: 1000**i for i, unit in enumerate(["b", "kb", "mb", "gb", "tb"])}
-UNITS |= {unit: 1024**i for i, unit in enumerate(["", "kib", "mib", "gib", "tib"])}
 
 
 def parse_budget(text: str) -> int | float:
@@ -28,21 +25,6 @@ def parse_budget(text: str) -> int | float:
     raise InputError(
         f"-k {text} is not a number: give a count such as 500, or a share with a decimal point such as 0.1"
     )
-
-
-def parse_memory(text: str) -> int:
-    """`--memory-limit`: bytes, or a number with a unit.
-
-    Example:
-        >>> parse_memory("2GB"), parse_memory("1.5 GiB"), parse_memory("4096")
-        (2000000000, 1610612736, 4096)
-    """
-    found = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*([a-z]*)", text.strip().lower())
-    if not found or found[2] not in UNITS:
-        raise InputError(
-            f"--memory-limit {text} is not a size: give bytes, or a number with a unit such as 500MB or 2GiB"
-        )
-    return int(float(found[1]) * UNITS[found[2]])
 
 
 def check_output(path: Path | None, option: str, suffixes: tuple[str, ...], inputs: Iterable[str | None] = ()) -> None:
