@@ -1,0 +1,201 @@
+"""All distances of one group, a tile at a time: exact, or approximate with a proven bound.
+
+The exact formula is slow by the standards of a matrix product. Greedy needs few distances exactly, so the passes over
+all pairs use float32 arithmetic whose error is bounded, and whatever the bound leaves open is settled exactly.
+
+With u = 2**-24, y the centred points in float32 and R the largest norm of y:
+- rounding the points moves a distance by at most 2uR;
+- sums of squared differences have a relative error of at most (d + 3)u, their roots half of it;
+- norms and inner products leave an absolute error of at most (2d + 20)uR^2 in the squared distance.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from crust.selection import kernels
+from crust.selection.workers import Ticker, spread
+
+UNIT = 2.0**-24
+FEW_DIMENSIONS = 24  # up to here differences beat a matrix product
+ALL_EXACT = 400  # groups up to this size gain nothing from approximate distances
+TILE_ROWS, TILE_COLUMNS = 64, 2048
+
+
+class Distances:
+    """Distances between the points of one group (or a matrix of them) under one metric."""
+
+    x: np.ndarray
+    xt: np.ndarray
+
+    def __init__(self, n: int, dims: int, metric: str, *, root: bool, factor: float, bound_factor: float):
+        self.n, self.dims, self.metric = n, dims, metric
+        self.root, self.factor, self.bound_factor = root, factor, bound_factor
+        self.matrix: np.ndarray | None = None  # given by the user: any square array
+        self.index: np.ndarray | None = None
+        self.stored: np.ndarray | None = None
+        self.exact = True
+        self.relative = self.shift = self.inverse = 0.0
+
+    # ------------------------------------------------------------ where distances come from
+
+    @classmethod
+    def of_points(cls, points: np.ndarray, metric: str, approximate: bool = True) -> "Distances":
+        """`points`: (n, d) float64, in the space where the metric is Euclidean (see `prepare`)."""
+        n, dims = points.shape
+        root = metric == "euclidean"
+        self = cls(n, dims, metric, root=root, factor=0.5 if metric == "cosine" else 1.0, bound_factor=2.0 if root else 4.0)
+        self.x = np.ascontiguousarray(points)
+        self.xt = np.ascontiguousarray(points.T)
+        if approximate and n > ALL_EXACT:
+            self._approximate()
+        return self
+
+    @classmethod
+    def of_matrix(cls, matrix: np.ndarray, index: np.ndarray | None) -> "Distances":
+        """A matrix of distances, or the part of it that belongs to the points `index`."""
+        n = len(matrix) if index is None else len(index)
+        self = cls(n, 0, "precomputed", root=False, factor=1.0, bound_factor=1.0)
+        self.x = self.xt = np.empty((0, 0))
+        self.matrix, self.index = matrix, index
+        if index is None and matrix.dtype == np.float32 and matrix.flags.c_contiguous:
+            self.stored = matrix
+        return self
+
+    def _approximate(self) -> None:
+        centred = self.x - self.x.mean(axis=0)
+        largest = float(np.abs(centred).max(initial=0.0))
+        if not 0.0 < largest < math.inf:
+            return
+        exponent = math.frexp(largest)[1]
+        y = np.ldexp(centred, -exponent).astype(np.float32)
+        norms = np.einsum("ij,ij->i", y, y, dtype=np.float64)
+        unit = math.ldexp(1.0, exponent)
+        radius = math.sqrt(float(norms.max()))
+        # 1e-15: squares of differences below it underflow in float32; 1.05 covers all terms of higher order
+        move = (2.1 * UNIT * radius + 1e-15) * unit
+        self.few = self.dims <= FEW_DIMENSIONS
+        if self.few:
+            self.yt = np.ascontiguousarray(y.T)
+            relative, squared = 1.05 * (0.5 * self.dims + 6.0) * UNIT, 0.0
+        else:
+            self.y, self.norms = y, norms.astype(np.float32)
+            relative, squared = 8 * UNIT, 1.05 * (2 * self.dims + 20) * UNIT * radius**2 * unit**2
+        self.exact = False
+        self.scale = np.float32(unit) if self.root else np.float32(self.factor * unit**2)
+        self.move, self.squared, self.root_relative = move, squared, relative
+        if self.root:
+            self.relative, self.shift, self.inverse = relative, move, squared
+        else:
+            diameter = 2.0 * radius * unit
+            self.relative = 2.1 * relative
+            self.shift = self.factor * (2.1 * move * diameter + move**2 + squared)
+
+    def make_exact(self) -> None:
+        """From now on all tiles are exact; stored ones are gone."""
+        self.exact, self.stored = True, None
+        self.relative = self.shift = self.inverse = 0.0
+
+    def limits(self, values: np.ndarray) -> np.ndarray:
+        """What an approximate distance can be at most where the exact one is at most `values`."""
+        if self.exact:
+            return values
+        value = values.astype(np.float64)
+        straight = value if self.root else np.sqrt(value / self.factor)
+        squares = (straight * (1 + self.root_relative) + self.move) ** 2 + self.squared
+        upper = np.sqrt(squares) if self.root else squares * self.factor
+        return np.nextafter((upper * (1 + 1e-6)).astype(np.float32), np.float32(np.inf))
+
+    # ------------------------------------------------------------ tiles
+
+    def tile(self, rows: np.ndarray, start: int, stop: int, out: np.ndarray) -> np.ndarray:
+        """Distances from the points `rows` to the points start..stop, into the buffer `out`."""
+        width = stop - start
+        tile = out[: len(rows) * width].reshape(len(rows), width)
+        if self.matrix is not None:
+            columns = np.arange(start, stop) if self.index is None else self.index[start:stop]
+            wanted = rows if self.index is None else self.index[rows]
+            tile[:] = self.matrix[wanted[:, None], columns]
+        elif self.exact:
+            kernels.exact_tile(self.x, self.xt, rows, start, stop, self.root, self.factor, tile)
+        elif self.few:
+            kernels.differences_tile(self.yt, rows, start, stop, self.root, self.scale, tile)
+        else:
+            np.matmul(self.y[rows], self.y[start:stop].T, out=tile)
+            kernels.products_finish(tile, self.norms[rows], self.norms[start:stop], self.root, self.scale)
+        return tile
+
+    def row(self, i: int) -> np.ndarray:
+        """Distances (exact or approximate) from point i to all."""
+        if self.stored is not None:
+            return self.stored[i]
+        return self.tile(np.array([i]), 0, self.n, np.empty(self.n, np.float32))[0]
+
+    def exact_row(self, i: int) -> np.ndarray:
+        """Exact distances from point i to all."""
+        if self.exact:
+            return self.row(i).copy()
+        out = np.empty((1, self.n), np.float32)
+        kernels.exact_tile(self.x, self.xt, np.array([i]), 0, self.n, self.root, self.factor, out)
+        return out[0]
+
+    def near(self, i: int, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The points whose distance to i may be within `limits`, and their exact distances."""
+        row = self.row(i)
+        found = np.empty(self.n + 1, np.int32)
+        found = found[: kernels.below(row, limits, found)]
+        if self.exact:
+            return found, row[found]
+        out = np.empty(len(found), np.float32)
+        kernels.exact_pairs(self.x, self.x[i], found, self.root, self.factor, out)
+        return found, out
+
+    def matrix_largest(self) -> float:
+        """The largest entry of the given matrix that belongs to these points."""
+        rows = (self.tile(np.array([i]), 0, self.n, np.empty(self.n, np.float32)) for i in range(self.n))
+        return max(float(row.max()) for row in rows)
+
+    # ------------------------------------------------------------ passes
+
+    def triangle(self) -> Iterator[tuple[int, int, int, int]]:
+        """Tiles (top, bottom, left, right) that cover the upper triangle, largest rows first."""
+        for top in range(0, self.n, TILE_ROWS):
+            for left in range(top, self.n, TILE_COLUMNS):
+                yield top, min(self.n, top + TILE_ROWS), left, min(self.n, left + TILE_COLUMNS)
+
+    def each_tile(self, consume: Callable, threads: int, ticker: Ticker) -> None:
+        """Call consume(tile, top, left, slot) for every tile of the upper triangle."""
+        buffers = [np.empty(TILE_ROWS * min(self.n, TILE_COLUMNS), np.float32) for _ in range(threads)]
+
+        def work(unit: tuple[int, int, int, int], slot: int) -> None:
+            top, bottom, left, right = unit
+            consume(self.tile(np.arange(top, bottom), left, right, buffers[slot]), top, left, slot)
+            ticker.step((bottom - top) * (right - left))
+
+        spread(self.triangle(), work, threads, ticker)
+
+    def each_strip(self, rows: np.ndarray, consume: Callable, threads: int, ticker: Ticker) -> None:
+        """Call consume(tile, tile_rows, offset, part, columns) until all `rows` have met all columns.
+
+        The tile's rows `tile_rows` are the points rows[part], its columns from `offset` on the points `columns`.
+        Threads share out the columns, so what is written per column needs no lock.
+        """
+        if len(rows) * self.n < 2**19:
+            threads = 1  # too little to wake a thread for
+        size = 0 if self.stored is not None else TILE_ROWS * TILE_COLUMNS
+        buffers = [np.empty(size, np.float32) for _ in range(threads)]
+
+        def work(left: int, slot: int) -> None:
+            right = min(self.n, left + TILE_COLUMNS)
+            columns = slice(left, right)
+            if self.stored is not None:
+                consume(self.stored, rows, left, slice(0, len(rows)), columns)
+                return
+            for first in range(0, len(rows), TILE_ROWS):
+                part = slice(first, min(len(rows), first + TILE_ROWS))
+                tile = self.tile(rows[part], left, right, buffers[slot])
+                consume(tile, np.arange(part.stop - first), 0, part, columns)
+                ticker.step()
+
+        spread(range(0, self.n, TILE_COLUMNS), work, threads, ticker)

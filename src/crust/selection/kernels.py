@@ -1,0 +1,473 @@
+"""The fast code of the selection engine: numba kernels, all of them without the GIL.
+
+Two kinds of distances appear here.
+Exact ones follow one formula on every path: squares of differences in float64, summed in the order of the columns,
+then the root (euclidean) or the factor (cosine), then rounded to float32.
+Approximate ones are float32 all the way; they only ever decide what need not be looked at, and each comes with a
+proven error bound (see `distances.py`).
+
+Sums are exact too: every distance is first rounded to a multiple of a power of two (`snap`) so coarse that no sum of
+them can lose a bit. Order of summation, tiles and threads then change nothing.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+BLOCK = 512  # columns handled at once: a few of them fit the first-level cache
+LOOSE_SUM = 64 * 2.0**-24  # relative error of sums that begin in float32
+LEAF = 128  # candidates under one entry of the table of maxima
+
+
+def kernel(function):
+    """Compile without the GIL, keep the machine code on disk, divide like numpy."""
+    return njit(nogil=True, cache=True, error_model="numpy")(function)
+
+
+def loose_kernel(function):
+    """The same, with sums in any order: only for approximate distances."""
+    return njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz", "arcp", "nnan"})(function)
+
+
+@kernel
+def snap(value, magic):
+    """`value` as a multiple of the quantum behind `magic` (1.5 * 2**52 quanta): adding and taking away rounds it."""
+    return (np.float64(value) + magic) - magic
+
+
+# ---------------------------------------------------------------- exact distances
+
+
+@kernel
+def finish(total, root, factor):
+    value = math.sqrt(total) if root else total * factor
+    return np.float32(value)
+
+
+@kernel
+def exact_block(xt, query, start, stop, root, factor, sums, out):
+    """Distances from the vector `query` to the columns start..stop of `xt` into `out`."""
+    width = stop - start
+    dims = xt.shape[0]
+    for j in range(width):
+        sums[j] = 0.0
+    c = 0
+    while c + 4 <= dims:  # four columns at a time: the running sums are loaded and stored a quarter as often
+        q0, q1, q2, q3 = query[c], query[c + 1], query[c + 2], query[c + 3]
+        x0, x1, x2, x3 = xt[c, start:stop], xt[c + 1, start:stop], xt[c + 2, start:stop], xt[c + 3, start:stop]
+        for j in range(width):
+            t0 = q0 - x0[j]
+            t1 = q1 - x1[j]
+            t2 = q2 - x2[j]
+            t3 = q3 - x3[j]
+            sums[j] = (((sums[j] + t0 * t0) + t1 * t1) + t2 * t2) + t3 * t3
+        c += 4
+    while c < dims:
+        q0 = query[c]
+        x0 = xt[c, start:stop]
+        for j in range(width):
+            t0 = q0 - x0[j]
+            sums[j] += t0 * t0
+        c += 1
+    if root:
+        for j in range(width):
+            out[j] = np.float32(math.sqrt(sums[j]))
+    else:
+        for j in range(width):
+            out[j] = np.float32(sums[j] * factor)
+
+
+@kernel
+def exact_tile(x, xt, rows, start, stop, root, factor, out):
+    """Exact distances from the points `rows` to the points start..stop."""
+    sums = np.empty(BLOCK, np.float64)
+    for left in range(start, stop, BLOCK):
+        right = min(stop, left + BLOCK)
+        for r in range(rows.shape[0]):
+            exact_block(xt, x[rows[r]], left, right, root, factor, sums, out[r, left - start : right - start])
+
+
+@kernel
+def exact_pairs(x, query, others, root, factor, out):
+    """Exact distances from the vector `query` to the points `others`; four sums at a time hide the latency."""
+    dims = x.shape[1]
+    count = others.shape[0]
+    k = 0
+    while k + 4 <= count:
+        a, b, c, d = x[others[k]], x[others[k + 1]], x[others[k + 2]], x[others[k + 3]]
+        sa = sb = sc = sd = 0.0
+        for t in range(dims):
+            q = query[t]
+            ta = q - a[t]
+            tb = q - b[t]
+            tc = q - c[t]
+            td = q - d[t]
+            sa += ta * ta
+            sb += tb * tb
+            sc += tc * tc
+            sd += td * td
+        out[k] = finish(sa, root, factor)
+        out[k + 1] = finish(sb, root, factor)
+        out[k + 2] = finish(sc, root, factor)
+        out[k + 3] = finish(sd, root, factor)
+        k += 4
+    while k < count:
+        a = x[others[k]]
+        sa = 0.0
+        for t in range(dims):
+            ta = query[t] - a[t]
+            sa += ta * ta
+        out[k] = finish(sa, root, factor)
+        k += 1
+
+
+# ---------------------------------------------------------------- approximate distances
+
+
+@loose_kernel
+def differences_tile(yt, rows, start, stop, root, scale, out):
+    """float32 distances from differences: best for few dimensions."""
+    dims = yt.shape[0]
+    for left in range(start, stop, BLOCK):
+        right = min(stop, left + BLOCK)
+        width = right - left
+        for r in range(rows.shape[0]):
+            i = rows[r]
+            sums = out[r, left - start : right - start]
+            c = 0
+            if dims >= 8:  # the first eight need no sums to be loaded
+                q0, q1, q2, q3 = yt[0, i], yt[1, i], yt[2, i], yt[3, i]
+                q4, q5, q6, q7 = yt[4, i], yt[5, i], yt[6, i], yt[7, i]
+                x0, x1, x2, x3 = yt[0, left:right], yt[1, left:right], yt[2, left:right], yt[3, left:right]
+                x4, x5, x6, x7 = yt[4, left:right], yt[5, left:right], yt[6, left:right], yt[7, left:right]
+                for j in range(width):
+                    t0, t1, t2, t3 = q0 - x0[j], q1 - x1[j], q2 - x2[j], q3 - x3[j]
+                    t4, t5, t6, t7 = q4 - x4[j], q5 - x5[j], q6 - x6[j], q7 - x7[j]
+                    sums[j] = (t0 * t0 + t1 * t1 + t2 * t2 + t3 * t3) + (t4 * t4 + t5 * t5 + t6 * t6 + t7 * t7)
+                c = 8
+            else:
+                for j in range(width):
+                    sums[j] = np.float32(0.0)
+            while c + 2 <= dims:
+                q0, q1 = yt[c, i], yt[c + 1, i]
+                x0, x1 = yt[c, left:right], yt[c + 1, left:right]
+                for j in range(width):
+                    t0, t1 = q0 - x0[j], q1 - x1[j]
+                    sums[j] += t0 * t0 + t1 * t1
+                c += 2
+            if c < dims:
+                q0 = yt[c, i]
+                x0 = yt[c, left:right]
+                for j in range(width):
+                    t0 = q0 - x0[j]
+                    sums[j] += t0 * t0
+            if root:
+                for j in range(width):
+                    sums[j] = math.sqrt(sums[j]) * scale
+            else:
+                for j in range(width):
+                    sums[j] = sums[j] * scale
+
+
+@loose_kernel
+def products_finish(tile, row_norms, column_norms, root, scale):
+    """Turn inner products into float32 distances, in place."""
+    two = np.float32(2.0)
+    zero = np.float32(0.0)
+    width = tile.shape[1]
+    for r in range(tile.shape[0]):
+        row = tile[r]
+        norm = row_norms[r]
+        if root:
+            for j in range(width):
+                row[j] = math.sqrt(max(zero, norm + column_norms[j] - two * row[j])) * scale
+        else:
+            for j in range(width):
+                row[j] = max(zero, norm + column_norms[j] - two * row[j]) * scale
+
+
+# ---------------------------------------------------------------- passes over tiles
+
+
+@kernel
+def mirror_store(tile, top, left, matrix):
+    """Write a tile of the upper triangle and its mirror image into the square matrix."""
+    rows, width = tile.shape
+    for r in range(rows):
+        row = matrix[top + r, left : left + width]
+        for j in range(width):
+            row[j] = tile[r, j]
+    for j in range(width):
+        if left + j >= top + rows:  # the part on the diagonal holds both halves already
+            column = matrix[left + j, top : top + rows]
+            for r in range(rows):
+                column[r] = tile[r, j]
+
+
+@loose_kernel
+def loose_sums(tile, top, left, floor, sums, inverses, largest):
+    """Sums of approximate distances, of their inverses (floor > 0) and maxima, for a tile and its mirror.
+
+    Up to 64 numbers are added in float32 before a sum goes on in float64 (`LOOSE_SUM` bounds what that costs).
+    Maxima are kept for the columns only: of the two rows that share the largest distance, one will have it.
+    """
+    rows, width = tile.shape
+    inner = max(0, min(width, top + rows - left))  # columns on the diagonal block count once
+    column_sums = sums[left : left + width]
+    column_largest = largest[left : left + width]
+    r = 0
+    while r + 8 <= rows:
+        a, b, c, d = tile[r], tile[r + 1], tile[r + 2], tile[r + 3]
+        e, f, g, h = tile[r + 4], tile[r + 5], tile[r + 6], tile[r + 7]
+        for j in range(inner, width):
+            column_sums[j] += np.float64(((a[j] + b[j]) + (c[j] + d[j])) + ((e[j] + f[j]) + (g[j] + h[j])))
+        for j in range(width):
+            peak = max(max(max(a[j], b[j]), max(c[j], d[j])), max(max(e[j], f[j]), max(g[j], h[j])))
+            column_largest[j] = max(column_largest[j], peak)
+        r += 8
+    while r < rows:
+        row = tile[r]
+        for j in range(inner, width):
+            column_sums[j] += np.float64(row[j])
+        for j in range(width):
+            column_largest[j] = max(column_largest[j], row[j])
+        r += 1
+    for r in range(rows):
+        row = tile[r]
+        total = np.float64(0.0)
+        for begin in range(0, width, 64):
+            part = np.float32(0.0)
+            for j in range(begin, min(width, begin + 64)):
+                part += row[j]
+            total += np.float64(part)
+        sums[top + r] += total
+    if floor > 0.0:
+        bottom = np.float32(floor)
+        one = np.float32(1.0)
+        column_inverses = inverses[left : left + width]
+        for r in range(rows):
+            row = tile[r]
+            total = np.float64(0.0)
+            for begin in range(0, width, 64):
+                part = np.float32(0.0)
+                for j in range(begin, min(width, begin + 64)):
+                    part += one / max(bottom, row[j])
+                total += np.float64(part)
+            inverses[top + r] += total
+            for j in range(inner, width):
+                column_inverses[j] += np.float64(one / max(bottom, row[j]))
+
+
+@loose_kernel
+def loose_gains(tile, top, left, nearest, gains):
+    """Approximate gains, sum of max(0, nearest_i - d_ie), for a tile of the upper triangle and its mirror."""
+    rows, width = tile.shape
+    zero = np.float32(0.0)
+    inner = max(0, min(width, top + rows - left))
+    column_gains = gains[left : left + width]
+    column_nearest = nearest[left : left + width]
+    loose_add(tile, np.arange(rows), 0, nearest[top : top + rows], column_gains)
+    whole = inner + (width - inner) // 64 * 64
+    for r in range(rows):
+        row = tile[r]
+        total = np.float64(0.0)
+        for begin in range(inner, whole, 64):
+            part = np.float32(0.0)
+            for j in range(64):
+                part += max(zero, column_nearest[begin + j] - row[begin + j])
+            total += np.float64(part)
+        for j in range(whole, width):
+            total += np.float64(max(zero, column_nearest[j] - row[j]))
+        gains[top + r] += total
+
+
+@loose_kernel
+def loose_add(tile, tile_rows, offset, nearest, gains):
+    """Add max(0, nearest_r - d_rj) of approximate distances to the gains of the candidates offset, offset + 1, ..."""
+    width = gains.shape[0]
+    zero = np.float32(0.0)
+    r = 0
+    while r + 4 <= tile_rows.shape[0]:
+        a, b = tile[tile_rows[r], offset : offset + width], tile[tile_rows[r + 1], offset : offset + width]
+        c, d = tile[tile_rows[r + 2], offset : offset + width], tile[tile_rows[r + 3], offset : offset + width]
+        na, nb, nc, nd = nearest[r], nearest[r + 1], nearest[r + 2], nearest[r + 3]
+        for j in range(width):
+            gains[j] += np.float64(
+                (max(zero, na - a[j]) + max(zero, nb - b[j])) + (max(zero, nc - c[j]) + max(zero, nd - d[j]))
+            )
+        r += 4
+    while r < tile_rows.shape[0]:
+        a, na = tile[tile_rows[r], offset : offset + width], nearest[r]
+        for j in range(width):
+            gains[j] += np.float64(max(zero, na - a[j]))
+        r += 1
+
+
+@loose_kernel
+def loose_drop(tile, tile_rows, offset, old, new, gains):
+    """Like `drop_gains`, for approximate distances."""
+    width = gains.shape[0]
+    zero = np.float32(0.0)
+    r = 0
+    while r + 4 <= tile_rows.shape[0]:
+        a, b = tile[tile_rows[r], offset : offset + width], tile[tile_rows[r + 1], offset : offset + width]
+        c, d = tile[tile_rows[r + 2], offset : offset + width], tile[tile_rows[r + 3], offset : offset + width]
+        oa, ob, oc, od = old[r], old[r + 1], old[r + 2], old[r + 3]
+        sa, sb, sc, sd = oa - new[r], ob - new[r + 1], oc - new[r + 2], od - new[r + 3]
+        for j in range(width):
+            gains[j] -= np.float64(
+                (min(sa, max(zero, oa - a[j])) + min(sb, max(zero, ob - b[j])))
+                + (min(sc, max(zero, oc - c[j])) + min(sd, max(zero, od - d[j])))
+            )
+        r += 4
+    while r < tile_rows.shape[0]:
+        a, oa = tile[tile_rows[r], offset : offset + width], old[r]
+        sa = oa - new[r]
+        for j in range(width):
+            gains[j] -= np.float64(min(sa, max(zero, oa - a[j])))
+        r += 1
+
+
+@kernel
+def exact_sums(tile, top, left, magic, sums, largest):
+    """Row sums and maxima of exact distances for a tile of the upper triangle and its mirror."""
+    rows, width = tile.shape
+    inner = max(0, min(width, top + rows - left))
+    column_sums = sums[left : left + width]
+    column_largest = largest[left : left + width]
+    parts = np.zeros(8)
+    for r in range(rows):
+        row = tile[r]
+        peak = np.float32(0.0)
+        for j in range(width):
+            peak = max(peak, row[j])
+        largest[top + r] = max(largest[top + r], peak)
+        for j in range(inner, width):
+            column_sums[j] += snap(row[j], magic)
+            column_largest[j] = max(column_largest[j], row[j])
+        for p in range(8):
+            parts[p] = 0.0
+        whole = width - width % 8
+        for j in range(0, whole, 8):
+            for p in range(8):
+                parts[p] += snap(row[j + p], magic)
+        for j in range(whole, width):
+            parts[0] += snap(row[j], magic)
+        for p in range(8):
+            sums[top + r] += parts[p]
+
+
+@kernel
+def mirror_gains(tile, top, left, nearest, magic, gains):
+    """Add max(0, nearest_i - d_ie) to the gain of e, for a tile of the upper triangle and its mirror."""
+    rows, width = tile.shape
+    inner = max(0, min(width, top + rows - left))
+    column_gains = gains[left : left + width]
+    column_nearest = nearest[left : left + width]
+    parts = np.empty(8)
+    for r in range(rows):
+        row = tile[r]
+        old = snap(nearest[top + r], magic)
+        for j in range(width):
+            column_gains[j] += max(0.0, old - snap(row[j], magic))
+        for p in range(8):
+            parts[p] = 0.0
+        whole = inner + (width - inner) // 8 * 8
+        for j in range(inner, whole, 8):
+            for p in range(8):
+                parts[p] += max(0.0, snap(column_nearest[j + p], magic) - snap(row[j + p], magic))
+        for j in range(whole, width):
+            parts[0] += max(0.0, snap(column_nearest[j], magic) - snap(row[j], magic))
+        for p in range(8):
+            gains[top + r] += parts[p]
+
+
+@kernel
+def drop_gains(tile, tile_rows, offset, old, new, magic, gains):
+    """Points whose nearest medoid came closer (old -> new): lower the gains of the candidates offset, offset + 1, ..."""
+    width = gains.shape[0]
+    for r in range(tile_rows.shape[0]):
+        row = tile[tile_rows[r], offset : offset + width]
+        before = snap(old[r], magic)
+        step = before - snap(new[r], magic)
+        for j in range(width):
+            gains[j] -= min(step, max(0.0, before - snap(row[j], magic)))
+
+
+@kernel
+def add_gains(tile, tile_rows, offset, nearest, magic, gains):
+    """Add max(0, nearest_r - d_rj) to the gains of the candidates offset, offset + 1, ..."""
+    width = gains.shape[0]
+    for r in range(tile_rows.shape[0]):
+        row = tile[tile_rows[r], offset : offset + width]
+        before = snap(nearest[r], magic)
+        for j in range(width):
+            gains[j] += max(0.0, before - snap(row[j], magic))
+
+
+@kernel
+def total_gain(nearest, distances, magic):
+    """Exact gain of one candidate: sum of max(0, nearest - distance)."""
+    total = 0.0
+    for i in range(distances.shape[0]):
+        total += max(0.0, snap(nearest[i], magic) - snap(distances[i], magic))
+    return total
+
+
+@kernel
+def snapped_sum(values, magic):
+    total = 0.0
+    for i in range(values.shape[0]):
+        total += snap(values[i], magic)
+    return total
+
+
+@kernel
+def below(row, limits, found):
+    """Positions where row <= limits, into `found`; returns how many."""
+    count = 0
+    for j in range(row.shape[0]):
+        found[count] = j
+        count += row[j] <= limits[j]
+    return count
+
+
+@kernel
+def update_nearest(found, distances, medoid, picked, nearest, owner, changed, old, new):
+    """Give each found point to the new medoid where it is nearer, or as near with a lower index.
+
+    Returns how many came nearer; they are listed in `changed` with their old and new distance.
+    """
+    count = 0
+    for t in range(found.shape[0]):
+        i = found[t]
+        d = distances[t]
+        if d < nearest[i]:
+            changed[count] = i
+            old[count] = nearest[i]
+            new[count] = d
+            count += 1
+            nearest[i] = d
+            owner[i] = medoid
+        elif d == nearest[i] and medoid < owner[i] and not picked[i]:
+            owner[i] = medoid
+    return count
+
+
+@kernel
+def marginal_gains(tile, medoids, magic, nearest, owner, gains):
+    """Medoids one after another: how much nearer each brings the points of the tile's columns, and who is nearest."""
+    width = tile.shape[1]
+    for r in range(tile.shape[0]):
+        row = tile[r]
+        medoid = medoids[r]
+        total = 0.0
+        for j in range(width):
+            total += max(0.0, snap(nearest[j], magic) - snap(row[j], magic))
+        gains[r] += total
+        for j in range(width):
+            d = row[j]
+            if d < nearest[j] or (d == nearest[j] and medoid < owner[j]):
+                nearest[j] = d
+                owner[j] = medoid

@@ -1,0 +1,161 @@
+"""Greedy on neighbour lists: once every point is near a medoid, only close pairs can still change a gain.
+
+After a few medoids, `max(0, nearest_i - d_ie)` is zero for almost all pairs. What is left is kept as one list per
+point: all others at a distance of at most the larger of the two `nearest`, with their exact distances. The list of a
+new medoid then names every point it can take over, and the list of such a point every candidate whose gain drops.
+"""
+
+import numpy as np
+
+from crust.selection.kernels import LEAF, exact_pairs, kernel, snap
+
+DONE, RESCALE = 0, 1
+
+
+@kernel
+def count_near(tile, rows, limits):
+    """How many entries a list of these rows would hold, at the most."""
+    total = 0
+    for r in range(rows.shape[0]):
+        row = tile[r]
+        own = limits[rows[r]]
+        for j in range(row.shape[0]):
+            total += row[j] <= max(own, limits[j])
+    return total
+
+
+@kernel
+def _near_columns(row, limits, own, mask, words, found):
+    """Positions where the row is at most the larger of the two limits; eight columns without one are one step."""
+    for j in range(row.shape[0]):
+        mask[j] = row[j] <= max(own, limits[j])
+    count = 0
+    for word in range(words.shape[0]):
+        if words[word] != 0:
+            for j in range(8 * word, 8 * word + 8):
+                found[count] = j
+                count += mask[j]
+    return count
+
+
+@kernel
+def append_lists(tile, tile_rows, points, x, exact, root, factor, nearest, limits, begins, ends, names, lengths, start):
+    """Append the neighbour lists of `points` (their rows of the tile: `tile_rows`); returns the end, or -1 if full.
+
+    `names` and `lengths` hold the lists, one after another: who, and how far.
+    """
+    n = tile.shape[1]
+    capacity = names.shape[0]
+    mask = np.zeros((n + 7) // 8 * 8, np.uint8)
+    words = mask.view(np.uint64)
+    found = np.empty(n + 8, np.int32)
+    far = np.empty(n, np.float32)
+    at = start
+    for r in range(points.shape[0]):
+        i = points[r]
+        row = tile[tile_rows[r]]
+        count = _near_columns(row, limits, limits[i], mask, words, found)
+        if exact:
+            for t in range(count):
+                far[t] = row[found[t]]
+        else:
+            exact_pairs(x, x[i], found[:count], root, factor, far)
+        if at + count > capacity:
+            return -1
+        begins[i] = at
+        mine = nearest[i]
+        for t in range(count):
+            j = found[t]
+            widest = max(mine, nearest[j])
+            if j != i and far[t] <= widest and widest > 0:
+                names[at] = j
+                lengths[at] = far[t]
+                at += 1
+        ends[i] = at
+    return at
+
+
+@kernel
+def list_gains(begins, ends, names, lengths, nearest, picked, magic, gains):
+    """Gains of all candidates from their lists; those that are picked already get -1."""
+    for e in range(begins.shape[0]):
+        total = snap(nearest[e], magic)
+        for t in range(begins[e], ends[e]):
+            total += max(0.0, snap(nearest[names[t]], magic) - snap(lengths[t], magic))
+        gains[e] = -1.0 if picked[e] else total
+
+
+@kernel
+def _refresh(gains, leaf, peaks):
+    top = -1.0
+    for j in range(leaf * LEAF, min(gains.shape[0], leaf * LEAF + LEAF)):
+        top = max(top, gains[j])
+    peaks[leaf] = top
+
+
+@kernel
+def pick_from_lists(
+    begins, ends, names, lengths, nearest, owner, picked, magic, threshold, gains, picks, pick_gains, done, stop
+):
+    """Pick greedily from pick number `done` to `stop`; returns (picks done, DONE or RESCALE).
+
+    RESCALE: the best gain fell to `threshold`, below which sums need a finer quantum.
+    Gains only fall, so a stale maximum of a leaf is still a bound: only the leaf on top is looked at again.
+    """
+    n = gains.shape[0]
+    leaves = (n + LEAF - 1) // LEAF
+    peaks = np.empty(leaves)
+    stale = np.zeros(leaves, np.bool_)
+    for leaf in range(leaves):
+        _refresh(gains, leaf, peaks)
+    while done < stop:
+        while True:
+            leaf = 0
+            for other in range(1, leaves):
+                if peaks[other] > peaks[leaf]:
+                    leaf = other
+            if not stale[leaf]:
+                break
+            _refresh(gains, leaf, peaks)
+            stale[leaf] = False
+        top = peaks[leaf]
+        if top <= threshold:
+            return done, RESCALE
+        e = leaf * LEAF
+        while gains[e] != top:
+            e += 1
+        picks[done] = e
+        pick_gains[done] = top
+        done += 1
+        picked[e] = True
+        gains[e] = -1.0
+        stale[leaf] = True
+        before = snap(nearest[e], magic)
+        nearest[e] = np.float32(0.0)
+        owner[e] = e
+        if before > 0.0:
+            for t in range(begins[e], ends[e]):
+                gain = before - snap(lengths[t], magic)
+                if gain > 0.0 and not picked[names[t]]:
+                    gains[names[t]] -= gain
+                    stale[names[t] // LEAF] = True
+        for t in range(begins[e], ends[e]):
+            i = names[t]
+            d = lengths[t]
+            if d < nearest[i]:
+                before = snap(nearest[i], magic)
+                step = before - snap(d, magic)
+                nearest[i] = d
+                owner[i] = e
+                if step > 0.0:
+                    if not picked[i]:
+                        gains[i] -= step
+                        stale[i // LEAF] = True
+                    for s in range(begins[i], ends[i]):
+                        gain = before - snap(lengths[s], magic)
+                        if gain > 0.0 and not picked[names[s]]:
+                            gains[names[s]] -= min(step, gain)
+                            stale[names[s] // LEAF] = True
+            elif d == nearest[i] and e < owner[i] and not picked[i]:
+                owner[i] = e
+    return done, DONE
