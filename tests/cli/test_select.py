@@ -129,7 +129,7 @@ WRONG = {
     "f.npy": r"missing option.*-k",
     "-k 1": r"missing argument",
     "f.npy -k 1 --algoritm lazy": r"no such option.*--algoritm",
-    "f.npy -k 1 --threads two": r"two",
+    "f.npy -k 1 --threads two": r"invalid value for '--threads'",
     "f.npy -k 1 more.npy": r"more.npy",
 }
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from crust.errors import InputError
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -36,6 +38,9 @@ def draw(path: Path, features: np.ndarray, coreset: Any, *, metric: str = "eucli
         try:
             figure.savefig(partial)
             partial.replace(path)
+        except OSError as error:
+            reason = error.strerror or error
+            raise InputError(f"{path} could not be written ({reason}): choose another place") from error
         finally:
             partial.unlink(missing_ok=True)
 
@@ -124,14 +129,14 @@ def _draw_points(axes: Axes, features: np.ndarray, coreset: Any, metric: str, se
     if colours is not None:
         names = list(dict.fromkeys(np.asarray(coreset.groups).tolist()))
         for name, colour in zip(names, colours, strict=True):
-            axes.scatter([], [], s=25, color=colour, label=str(name))
+            axes.scatter([], [], s=25, color=colour, label=str(name).replace("$", r"\$"))
         axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5), handletextpad=0.2, title="group")
     axes.set_xticks([])
     axes.set_yticks([])
     part = "" if len(points) == n else f", {len(points):,} of {n:,} points"
     axes.set_title(f"Medoids (outlined, sized by cluster) among the points{part}", loc="left", color=INK)
     axes.set_xlabel("first principal direction")
-    axes.set_ylabel("second")
+    axes.set_ylabel("second principal direction")
 
 
 def _group_of_medoids(coreset: Any) -> np.ndarray:
