@@ -39,7 +39,8 @@ def main() -> int:
     path = Path(__file__).parent / "results" / "startup.json"
     path.parent.mkdir(exist_ok=True)
     about = {"date": date.today().isoformat(), "python": platform.python_version(), "machine": platform.machine()}
-    path.write_text(json.dumps({**about, "seconds": results, "limits": LIMITS}, indent=1) + "\n")
+    rounded = {name: [round(t, 4) for t in times] for name, times in results.items()}
+    path.write_text(json.dumps({**about, "seconds": rounded, "limits": LIMITS}, indent=1) + "\n")
     return int(late)
 
 
