@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 POINTS = 20_000  # more only makes a blot
 MEDOIDS = 3_000
 NAMED_GROUPS = 10
-GREY, INK, RED = "#b8bec7", "#1f2933", "#d64545"
+GREY, INK, RED = "#9aa5b1", "#1f2933", "#d64545"
 
 
 def draw(path: Path, features: np.ndarray, coreset: Any, *, metric: str = "euclidean", seed: int = 0) -> None:
@@ -93,6 +93,7 @@ def _draw_objective(axes: Axes, coreset: Any) -> None:
     axes.fill_between(counts, values / n, color=INK, alpha=0.06, linewidth=0)
     if counts[-1] > 20 * counts[0]:
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.set_ylim(bottom=0)
     axes.grid(axis="y", color="#e4e7eb", linewidth=0.8)
     axes.set_xlabel("medoids")
@@ -118,14 +119,14 @@ def _draw_points(axes: Axes, features: np.ndarray, coreset: Any, metric: str, se
     several = 1 < group[-1] + 1 <= NAMED_GROUPS
     colours = _colours(int(group[-1]) + 1) if several else None
     of_point = group[np.asarray(coreset.assignment)[points]]
-    size = float(np.clip(6_000 / len(points), 1.5, 14))
+    size = float(np.clip(9_000 / len(points), 2, 14))
     colour = GREY if colours is None else colours[of_point]
     axes.scatter(flat[at_point, 0], flat[at_point, 1], s=size, c=colour, alpha=0.55, linewidths=0, rasterized=True)
     weights = np.asarray(coreset.weights, dtype=float)[shown]
-    scale = 90 if len(shown) < 300 else 30
-    sizes = 6 + scale * weights / weights.max()
+    scale = float(np.clip(9_000 / len(shown), 8, 90))  # many medoids would cover the points and each other
+    sizes = scale * (0.1 + weights / weights.max())
     colour = RED if colours is None else colours[group[shown]]
-    axes.scatter(flat[at_medoid, 0], flat[at_medoid, 1], s=sizes, c=colour, edgecolors=INK, linewidths=0.7)
+    axes.scatter(flat[at_medoid, 0], flat[at_medoid, 1], s=sizes, c=colour, edgecolors=INK, linewidths=scale**0.5 / 13)
     if colours is not None:
         names = list(dict.fromkeys(np.asarray(coreset.groups).tolist()))
         for name, colour in zip(names, colours, strict=True):
@@ -133,8 +134,8 @@ def _draw_points(axes: Axes, features: np.ndarray, coreset: Any, metric: str, se
         axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5), handletextpad=0.2, title="group")
     axes.set_xticks([])
     axes.set_yticks([])
-    part = "" if len(points) == n else f", {len(points):,} of {n:,} points"
-    axes.set_title(f"Medoids (outlined, sized by cluster) among the points{part}", loc="left", color=INK)
+    part = f"{n:,}" if len(points) == n else f"{len(points):,} of {n:,}"
+    axes.set_title(f"Medoids, sized by cluster, among {part} points", loc="left", color=INK)
     axes.set_xlabel("first principal direction")
     axes.set_ylabel("second principal direction")
 
