@@ -38,6 +38,7 @@ format: $(STAMP)  ## bring all files into form
 	@$(BIN)/ruff format
 
 bench: $(STAMP)  ## speed and memory beside the peers
+	@$(BIN)/python -m benchmarks.startup
 	@$(BIN)/python -m benchmarks.selection $(ARGS)
 
 bench-large: $(STAMP)  ## the same for a million points
