@@ -11,6 +11,7 @@ With u = 2**-24, y the centred points in float32 and R the largest norm of y:
 
 import math
 from collections.abc import Callable, Iterator
+from functools import cached_property
 
 import numpy as np
 
@@ -20,14 +21,14 @@ from crust.selection.workers import Ticker, spread
 UNIT = 2.0**-24
 FEW_DIMENSIONS = 24  # up to here differences beat a matrix product
 ALL_EXACT = 400  # groups up to this size gain nothing from approximate distances
-TILE_ROWS, TILE_COLUMNS = 64, 2048
+TILE_ROWS, TILE_COLUMNS = 64, 2000  # no power of two: rows of a tile would share the same few lines of the cache
+PRODUCT_ROWS = 256  # a matrix product wants more of them
 
 
 class Distances:
     """Distances between the points of one group (or a matrix of them) under one metric."""
 
     x: np.ndarray
-    xt: np.ndarray
 
     def __init__(self, n: int, dims: int, metric: str, *, root: bool, factor: float, bound_factor: float):
         self.n, self.dims, self.metric = n, dims, metric
@@ -47,7 +48,6 @@ class Distances:
         root = metric == "euclidean"
         self = cls(n, dims, metric, root=root, factor=0.5 if metric == "cosine" else 1.0, bound_factor=2.0 if root else 4.0)
         self.x = np.ascontiguousarray(points)
-        self.xt = np.ascontiguousarray(points.T)
         if approximate and n > ALL_EXACT:
             self._approximate()
         return self
@@ -57,7 +57,7 @@ class Distances:
         """A matrix of distances, or the part of it that belongs to the points `index`."""
         n = len(matrix) if index is None else len(index)
         self = cls(n, 0, "precomputed", root=False, factor=1.0, bound_factor=1.0)
-        self.x = self.xt = np.empty((0, 0))
+        self.x = np.empty((0, 0))
         self.matrix, self.index = matrix, index
         if index is None and matrix.dtype == np.float32 and matrix.flags.c_contiguous:
             self.stored = matrix
@@ -65,11 +65,12 @@ class Distances:
 
     def _approximate(self) -> None:
         centred = self.x - self.x.mean(axis=0)
-        largest = float(np.abs(centred).max(initial=0.0))
+        largest = float(max(centred.max(), -centred.min()))
         if not 0.0 < largest < math.inf:
             return
         exponent = math.frexp(largest)[1]
-        y = np.ldexp(centred, -exponent).astype(np.float32)
+        centred *= math.ldexp(1.0, -exponent)
+        y = centred.astype(np.float32)
         norms = np.einsum("ij,ij->i", y, y, dtype=np.float64)
         unit = math.ldexp(1.0, exponent)
         radius = math.sqrt(float(norms.max()))
@@ -91,6 +92,15 @@ class Distances:
             diameter = 2.0 * radius * unit
             self.relative = 2.1 * relative
             self.shift = self.factor * (2.1 * move * diameter + move**2 + squared)
+
+    @cached_property
+    def xt(self) -> np.ndarray:
+        """The points, a row a dimension; made when all distances are wanted exactly."""
+        return np.ascontiguousarray(self.x.T)
+
+    @property
+    def tile_rows(self) -> int:
+        return TILE_ROWS if self.exact or self.few else PRODUCT_ROWS
 
     def make_exact(self) -> None:
         """From now on all tiles are exact; stored ones are gone."""
@@ -136,9 +146,9 @@ class Distances:
         """Exact distances from point i to all."""
         if self.exact:
             return self.row(i).copy()
-        out = np.empty((1, self.n), np.float32)
-        kernels.exact_tile(self.x, self.xt, np.array([i]), 0, self.n, self.root, self.factor, out)
-        return out[0]
+        out = np.empty(self.n, np.float32)
+        kernels.exact_pairs(self.x, self.x[i], np.arange(self.n, dtype=np.int32), self.root, self.factor, out)
+        return out
 
     def near(self, i: int, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The points whose distance to i may be within `limits`, and their exact distances."""
@@ -160,13 +170,13 @@ class Distances:
 
     def triangle(self) -> Iterator[tuple[int, int, int, int]]:
         """Tiles (top, bottom, left, right) that cover the upper triangle, largest rows first."""
-        for top in range(0, self.n, TILE_ROWS):
+        for top in range(0, self.n, self.tile_rows):
             for left in range(top, self.n, TILE_COLUMNS):
-                yield top, min(self.n, top + TILE_ROWS), left, min(self.n, left + TILE_COLUMNS)
+                yield top, min(self.n, top + self.tile_rows), left, min(self.n, left + TILE_COLUMNS)
 
     def each_tile(self, consume: Callable, threads: int, ticker: Ticker) -> None:
         """Call consume(tile, top, left, slot) for every tile of the upper triangle."""
-        buffers = [np.empty(TILE_ROWS * min(self.n, TILE_COLUMNS), np.float32) for _ in range(threads)]
+        buffers = [np.empty(self.tile_rows * min(self.n, TILE_COLUMNS), np.float32) for _ in range(threads)]
 
         def work(unit: tuple[int, int, int, int], slot: int) -> None:
             top, bottom, left, right = unit
@@ -183,7 +193,7 @@ class Distances:
         """
         if len(rows) * self.n < 2**19:
             threads = 1  # too little to wake a thread for
-        size = 0 if self.stored is not None else TILE_ROWS * TILE_COLUMNS
+        size = 0 if self.stored is not None else self.tile_rows * TILE_COLUMNS
         buffers = [np.empty(size, np.float32) for _ in range(threads)]
 
         def work(left: int, slot: int) -> None:
@@ -192,8 +202,8 @@ class Distances:
             if self.stored is not None:
                 consume(self.stored, rows, left, slice(0, len(rows)), columns)
                 return
-            for first in range(0, len(rows), TILE_ROWS):
-                part = slice(first, min(len(rows), first + TILE_ROWS))
+            for first in range(0, len(rows), self.tile_rows):
+                part = slice(first, min(len(rows), first + self.tile_rows))
                 tile = self.tile(rows[part], left, right, buffers[slot])
                 consume(tile, np.arange(part.stop - first), 0, part, columns)
                 ticker.step()

@@ -17,7 +17,7 @@ import numpy as np
 
 from crust.selection import kernels, neighbours
 from crust.selection.distances import Distances
-from crust.selection.picks import Picks, magic_number
+from crust.selection.picks import FINER, Picks, magic_number
 from crust.selection.workers import Ticker, spread
 
 LIST_ENTRY = 8  # bytes: who (int32) and how far (float32)
@@ -25,7 +25,18 @@ SPARSE = 24  # lists pay off once they hold less than one pair in this many
 LIST_ROWS = 32
 SAMPLE = 64  # rows from which the size of the lists is estimated
 PICKS_AT_ONCE = 4096
-FINER = 1024.0  # sums get a finer quantum when the gains have fallen this far below the largest that could be
+
+
+class Room:
+    """Memory for a square of distances, kept from one group to the next: fresh pages cost more than the distances."""
+
+    def __init__(self) -> None:
+        self._room = np.empty(0, np.float32)
+
+    def square(self, n: int) -> np.ndarray:
+        if self._room.size < n * n:
+            self._room = np.empty(n * n, np.float32)
+        return self._room[: n * n].reshape(n, n)
 
 
 class _TooManyCandidates(Exception):
@@ -40,14 +51,14 @@ class Greedy:
         distances: Distances,
         k: int,
         *,
-        store: np.ndarray | None,
+        room: Room | None,
         list_bytes: int,
         threads: int,
         ticker: Ticker,
     ):
-        """`store`: room for n * n distances, where they are to be kept."""
+        """`room`: where all distances of the group may be kept."""
         self.distances, self.k, self.n = distances, k, distances.n
-        self.store, self.list_bytes = store, list_bytes
+        self.room, self.list_bytes = room, list_bytes
         self.threads, self.ticker = threads, ticker
         self.order = np.empty(k, np.int64)
         self.order_gains = np.empty(k)
@@ -96,17 +107,21 @@ class Greedy:
         parts = [(np.zeros(n), np.zeros(n), np.zeros(n, np.float32)) for _ in range(self.threads)]
         floor = math.sqrt(distances.inverse)
         matrix = None
-        if self.store is not None and distances.stored is None:
-            matrix = self.store[: n * n].reshape(n, n)
+        if self.room is not None and distances.stored is None:
+            matrix = self.room.square(n)
 
         def consume(tile, top, left, slot):
             sums, inverses, largest = parts[slot]
-            if distances.exact:
-                kernels.exact_sums(tile, top, left, magic, sums, largest)
-            else:
-                kernels.loose_sums(tile, top, left, floor, sums, inverses, largest)
             if matrix is not None:
                 kernels.mirror_store(tile, top, left, matrix)
+            kernels.column_maxima(tile, left, largest)
+            if distances.exact:
+                kernels.exact_sums(tile, top, left, magic, sums)
+                return
+            kernels.loose_sums(tile, top, left, sums)
+            if distances.inverse:
+                kernels.invert(tile, floor)
+                kernels.loose_sums(tile, top, left, inverses)
 
         distances.each_tile(consume, self.threads, self.ticker)
         if matrix is not None:
@@ -136,23 +151,23 @@ class Greedy:
 
     def _dense(self) -> None:
         check = 1
-        while self.done < self.k:
+        while self.done < self.k and self.bound > 0.0:
             if self.done >= check:
                 check = 2 * self.done
                 if self.k - self.done > 3 * self.done and self._sparse():
                     return
-            if not self._pick():
-                self._finish_with_ties()
-                return
+            self._pick()
+        self._finish_with_ties()
 
-    def _pick(self) -> bool:
-        """One pick; False where all points coincide with a medoid, so that no pick gains anything."""
+    def _pick(self) -> None:
+        """One pick, or none where all points coincide with a medoid: then the bound is 0."""
         while True:
             e, gain, near = self._best()
             if gain > self.bound / (FINER * self.n):
                 break
-            if not self._rescale():
-                return False
+            self._rescale()
+            if self.bound == 0.0:
+                return
         self._take(e, gain)
         found, far = near if near is not None else self.distances.near(e, self.limits)
         changed = np.empty(len(found), np.int64)
@@ -165,7 +180,6 @@ class Greedy:
         self.most_changes = int(self.changes.max())
         self.limits[changed[:count]] = self.distances.limits(new[:count])
         self._drop(changed[:count], old[:count], new[:count])
-        return True
 
     def _drop(self, changed: np.ndarray, old: np.ndarray, new: np.ndarray) -> None:
         """Lower the gains of all candidates that the changed points would have come nearer to."""
@@ -212,19 +226,18 @@ class Greedy:
         self.owner[e] = e
         self.done += 1
 
-    def _rescale(self) -> bool:
+    def _rescale(self) -> None:
         """Choose the quantum of the sums by the largest distance left, and compute all gains with it."""
         self.bound = self.n * float(self.nearest.max())
         self.magic = magic_number(self.bound)
         if self.bound == 0.0:
-            return False
+            return
         self.limits = self.distances.limits(self.nearest)
         self.gains = np.zeros(self.n)
         if self.distances.stored is not None:
             self._gains_from_rows()
         else:
             self._gains_from_tiles()
-        return True
 
     def _gains_from_rows(self) -> None:
         nearest, magic, gains, exact = self.nearest, self.magic, self.gains, self.distances.exact

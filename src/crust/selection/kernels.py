@@ -194,69 +194,74 @@ def products_finish(tile, row_norms, column_norms, root, scale):
 def mirror_store(tile, top, left, matrix):
     """Write a tile of the upper triangle and its mirror image into the square matrix."""
     rows, width = tile.shape
+    inner = max(0, min(width, top + rows - left))  # the part on the diagonal holds both halves already
     for r in range(rows):
         row = matrix[top + r, left : left + width]
         for j in range(width):
             row[j] = tile[r, j]
-    for j in range(width):
-        if left + j >= top + rows:  # the part on the diagonal holds both halves already
+    for first in range(0, rows, 32):  # few rows at a time, so that each line of the cache is read once
+        last = min(rows, first + 32)
+        for j in range(inner, width):
             column = matrix[left + j, top : top + rows]
-            for r in range(rows):
+            for r in range(first, last):
                 column[r] = tile[r, j]
 
 
 @loose_kernel
-def loose_sums(tile, top, left, floor, sums, inverses, largest):
-    """Sums of approximate distances, of their inverses (floor > 0) and maxima, for a tile and its mirror.
+def loose_sums(tile, top, left, sums):
+    """Sums of approximate distances for a tile of the upper triangle and its mirror.
 
     Up to 64 numbers are added in float32 before a sum goes on in float64 (`LOOSE_SUM` bounds what that costs).
-    Maxima are kept for the columns only: of the two rows that share the largest distance, one will have it.
     """
     rows, width = tile.shape
     inner = max(0, min(width, top + rows - left))  # columns on the diagonal block count once
     column_sums = sums[left : left + width]
-    column_largest = largest[left : left + width]
     r = 0
     while r + 8 <= rows:
         a, b, c, d = tile[r], tile[r + 1], tile[r + 2], tile[r + 3]
         e, f, g, h = tile[r + 4], tile[r + 5], tile[r + 6], tile[r + 7]
         for j in range(inner, width):
             column_sums[j] += np.float64(((a[j] + b[j]) + (c[j] + d[j])) + ((e[j] + f[j]) + (g[j] + h[j])))
-        for j in range(width):
-            peak = max(max(max(a[j], b[j]), max(c[j], d[j])), max(max(e[j], f[j]), max(g[j], h[j])))
-            column_largest[j] = max(column_largest[j], peak)
         r += 8
     while r < rows:
         row = tile[r]
         for j in range(inner, width):
             column_sums[j] += np.float64(row[j])
-        for j in range(width):
-            column_largest[j] = max(column_largest[j], row[j])
         r += 1
+    whole = width // 64 * 64
     for r in range(rows):
         row = tile[r]
         total = np.float64(0.0)
-        for begin in range(0, width, 64):
+        for begin in range(0, whole, 64):
             part = np.float32(0.0)
-            for j in range(begin, min(width, begin + 64)):
-                part += row[j]
+            for j in range(64):
+                part += row[begin + j]
             total += np.float64(part)
+        for j in range(whole, width):
+            total += np.float64(row[j])
         sums[top + r] += total
-    if floor > 0.0:
-        bottom = np.float32(floor)
-        one = np.float32(1.0)
-        column_inverses = inverses[left : left + width]
-        for r in range(rows):
-            row = tile[r]
-            total = np.float64(0.0)
-            for begin in range(0, width, 64):
-                part = np.float32(0.0)
-                for j in range(begin, min(width, begin + 64)):
-                    part += one / max(bottom, row[j])
-                total += np.float64(part)
-            inverses[top + r] += total
-            for j in range(inner, width):
-                column_inverses[j] += np.float64(one / max(bottom, row[j]))
+
+
+@loose_kernel
+def column_maxima(tile, left, largest):
+    """Largest distance in each column. Columns are enough: of the two points farthest apart, one will have it."""
+    width = tile.shape[1]
+    columns = largest[left : left + width]
+    for r in range(tile.shape[0]):
+        row = tile[r]
+        for j in range(width):
+            columns[j] = max(columns[j], row[j])
+
+
+@loose_kernel
+def invert(tile, floor):
+    """Each distance becomes its inverse, or that of `floor` where it is smaller; in place."""
+    bottom = np.float32(floor)
+    one = np.float32(1.0)
+    for r in range(tile.shape[0]):
+        row = tile[r]
+        for j in range(row.shape[0]):
+            row[j] = one / max(bottom, row[j])
 
 
 @loose_kernel
@@ -330,25 +335,19 @@ def loose_drop(tile, tile_rows, offset, old, new, gains):
 
 
 @kernel
-def exact_sums(tile, top, left, magic, sums, largest):
-    """Row sums and maxima of exact distances for a tile of the upper triangle and its mirror."""
+def exact_sums(tile, top, left, magic, sums):
+    """Row sums of exact distances for a tile of the upper triangle and its mirror."""
     rows, width = tile.shape
     inner = max(0, min(width, top + rows - left))
     column_sums = sums[left : left + width]
-    column_largest = largest[left : left + width]
-    parts = np.zeros(8)
+    parts = np.zeros(8)  # independent sums, so that one addition need not wait for the last
+    whole = width // 8 * 8
     for r in range(rows):
         row = tile[r]
-        peak = np.float32(0.0)
-        for j in range(width):
-            peak = max(peak, row[j])
-        largest[top + r] = max(largest[top + r], peak)
         for j in range(inner, width):
             column_sums[j] += snap(row[j], magic)
-            column_largest[j] = max(column_largest[j], row[j])
         for p in range(8):
             parts[p] = 0.0
-        whole = width - width % 8
         for j in range(0, whole, 8):
             for p in range(8):
                 parts[p] += snap(row[j + p], magic)

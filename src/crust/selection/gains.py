@@ -1,0 +1,259 @@
+"""Gains of candidates one by one: cheap upper bounds, and exact values where a bound could win.
+
+A candidate's gain never rises while medoids are added, so what it was at an earlier pick is an upper bound. A tighter
+one comes from approximate distances, each lowered by its possible error. Most candidates are ruled out by one or the
+other; of the few that are left, the exact gain is computed.
+"""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+
+import math
+
+import numpy as np
+
+from crust.selection.assign import WORTH_THREADS
+from crust.selection.distances import TILE_COLUMNS, UNIT, Distances
+from crust.selection.greedy import FINER
+from crust.selection.kernels import LOOSE_SUM, exact_pairs, kernel, loose_kernel, snap, update_nearest
+from crust.selection.picks import magic_number
+from crust.selection.workers import Ticker, spread
+
+HEIGHT = 256  # candidates of one tile
+FIRST_LOOK, SETTLE = 16, 4  # how many stale bounds are renewed, how many gains settled, in one go
+
+
+class Gains:
+    """Medoids picked one by one, by their gains over the first `points` points of a group.
+
+    Args:
+        distances: those of the group; candidates may be any of its points.
+        widest: the largest distance of the group: how far from a medoid all points are before the first pick.
+        points: how many count; all of them if None.
+    """
+
+    def __init__(
+        self, distances: Distances, widest: float, *, points: int | None = None, threads: int, ticker: Ticker
+    ):
+        n = distances.n
+        self.distances, self.points = distances, n if points is None else points
+        self.threads, self.ticker = threads, ticker
+        self.nearest = np.full(self.points, widest, np.float32)
+        self.owner = np.full(self.points, n, np.int64)
+        self.picked = np.zeros(n, np.bool_)
+        self.limits, self.raised = np.empty((2, self.points), np.float32)
+        self.bounds = np.full(n, np.inf)  # nothing is known yet
+        self.looked = np.full(n, -1, np.int64)  # at which pick the bound was last computed
+        self.done = 0
+        self._products = not distances.exact and not distances.few and distances.root
+        self._buffers = np.empty((threads, HEIGHT * min(self.points, TILE_COLUMNS)), np.float32)
+        self._see(slice(None))
+        self._set_bound()
+
+    def pick(self, candidates: np.ndarray) -> tuple[int, float]:
+        """Take the best of the candidates (rising indices), the lowest among equals; returns it and its gain."""
+        if self.bound == 0.0:  # all points coincide with a medoid
+            best, gain, near = int(candidates[0]), 0.0, self._settle(candidates[:1])[1]
+        else:
+            best, gain, near = self._best(candidates)
+            if gain <= self.bound / (FINER * self.points) and self._rescale():
+                best, gain, near = self._best(candidates)
+        self._take(best, near[best])
+        return best, gain
+
+    def _best(self, candidates):
+        bounds = self.bounds[candidates]
+        unknown = candidates[bounds == np.inf]
+        if len(unknown):
+            self._look(unknown)
+        best, gain, near = -1, -1.0, {}
+        settled = np.zeros(len(candidates), np.bool_)
+        size = FIRST_LOOK
+        while True:
+            bounds = self.bounds[candidates]
+            live = np.flatnonzero(~settled & ((bounds > gain) | ((bounds == gain) & (candidates < best))))
+            if not len(live):
+                return best, gain, near
+            if len(live) > size:
+                live = live[np.argpartition(-bounds[live], size)[:size]]
+            live = live[np.argsort(-bounds[live], kind="stable")]
+            stale = self.looked[candidates[live]] != self.done
+            if stale[0]:
+                self._look(candidates[live[stale]])
+                size *= 2
+                continue
+            live = live[: min(SETTLE, int(stale.argmax()) if stale.any() else SETTLE)]
+            settled[live] = True
+            some = np.sort(candidates[live])
+            gains, found = self._settle(some)
+            self.bounds[some] = gains
+            top = int(gains.argmax())
+            if gains[top] > gain or (gains[top] == gain and some[top] < best):
+                best, gain, near = int(some[top]), float(gains[top]), found
+
+    # ------------------------------------------------------------ bounds
+
+    def _look(self, candidates: np.ndarray) -> None:
+        """Upper bounds of the gains, from approximate distances."""
+        distances = self.distances
+        for first in range(0, len(candidates), HEIGHT):
+            some = candidates[first : first + HEIGHT]
+            parts = np.zeros((self.threads, len(some)))
+            if self._products:
+                # taking the error off the squared distance costs nothing; a tenth more covers this very subtraction
+                norms = distances.norms[some] - np.float32(1.1 * distances.squared / float(distances.scale) ** 2)
+                rows = distances.y[some]
+
+            def work(left: int, slot: int, some=some, parts=parts) -> None:
+                columns = slice(left, min(self.points, left + TILE_COLUMNS))
+                raised, buffer = self.raised[columns], self._buffers[slot]
+                if self._products:
+                    tile = buffer[: len(some) * len(raised)].reshape(len(some), len(raised))
+                    np.matmul(rows, distances.y[columns].T, out=tile)
+                    _product_bounds(tile, norms, distances.norms[columns], distances.scale, raised, parts[slot])
+                else:
+                    _bounds(distances.tile(some, columns.start, columns.stop, buffer), raised, parts[slot])
+
+            self._over_columns(work, len(some))
+            # the quantum's share: gains are compared as sums of rounded distances
+            found = parts.sum(axis=0) * (1 + 2 * LOOSE_SUM) + 2 * self.slack
+            self.bounds[some] = np.minimum(self.bounds[some], found)
+            self.looked[some] = self.done
+
+    def _settle(self, candidates: np.ndarray) -> tuple[np.ndarray, dict[int, list]]:
+        """Exact gains, and for each candidate who is near it and how far, in pieces."""
+        distances, m = self.distances, len(candidates)
+        parts = np.zeros((self.threads, m))
+        near: dict[int, list] = {int(e): [] for e in candidates}
+
+        def work(left: int, slot: int) -> None:
+            columns = slice(left, min(self.points, left + TILE_COLUMNS))
+            tile = distances.tile(candidates, columns.start, columns.stop, self._buffers[slot])
+            found, far = np.empty(tile.size + 1, np.int32), np.empty(tile.size, np.float32)
+            ends = np.empty(m, np.int64)
+            _near(
+                tile, candidates, left, distances.x, distances.exact, distances.root, distances.factor, self.magic,
+                self.limits[columns], self.nearest[columns], found, far, ends, parts[slot],
+            )  # fmt: skip
+            begin = 0
+            for e, end in zip(candidates.tolist(), ends.tolist(), strict=True):
+                if end > begin:
+                    near[e].append((found[begin:end], far[begin:end]))
+                begin = end
+
+        self._over_columns(work, m)
+        return parts.sum(axis=0), near
+
+    def _over_columns(self, work, rows: int) -> None:
+        threads = self.threads if rows * self.points > WORTH_THREADS else 1
+        spread(range(0, self.points, TILE_COLUMNS), work, threads, self.ticker)
+        self.ticker.step(rows * self.points)
+
+    # ------------------------------------------------------------ state
+
+    def _take(self, e: int, pieces: list) -> None:
+        self.picked[e] = True
+        self.bounds[e] = -1.0
+        self.done += 1
+        for found, far in pieces:
+            changed = np.empty(len(found), np.int64)
+            old, new = np.empty((2, len(found)), np.float32)
+            count = update_nearest(found, far, e, self.picked, self.nearest, self.owner, changed, old, new)
+            self._see(changed[:count])
+        if e < self.points:
+            self.owner[e] = e
+
+    def _see(self, where) -> None:
+        """Bring up to date what follows from `nearest`.
+
+        `limits`: approximate distances from here on leave a point where it is. `raised`: as far above `nearest` as an
+        approximate distance can be above the exact one, where that is below `nearest`.
+        """
+        distances, nearest = self.distances, self.nearest[where]
+        self.limits[where] = distances.limits(nearest)
+        if distances.exact:
+            self.raised[where] = nearest
+            return
+        if distances.root:
+            relative, shift = distances.root_relative, distances.move
+        else:
+            relative, shift = distances.relative, distances.shift
+        above = nearest + relative * self.limits[where].astype(np.float64) + shift
+        self.raised[where] = np.nextafter((above * (1 + 4 * UNIT)).astype(np.float32), np.float32(np.inf))
+
+    def _set_bound(self) -> None:
+        self.bound = self.points * float(self.nearest.max())
+        self.magic = magic_number(self.bound)
+        self.slack = self.points * math.ulp(self.magic)
+
+    def _rescale(self) -> bool:
+        """A finer quantum, where the largest distance has fallen; bounds hold for it once they are raised."""
+        before, slack = self.magic, self.slack
+        self._set_bound()
+        if self.magic == before:
+            return False
+        self.bounds += 2 * slack  # infinite ones stay so, and nobody asks for those of medoids
+        self.looked[:] = -1
+        return True
+
+
+@loose_kernel
+def _bounds(tile, raised, gains):
+    """Add the sums of max(0, raised - distance) of each row; up to 64 terms are added in float32."""
+    zero = np.float32(0.0)
+    width = tile.shape[1]
+    whole = width // 64 * 64
+    for r in range(tile.shape[0]):
+        row = tile[r]
+        total = np.float64(0.0)
+        for begin in range(0, whole, 64):
+            part = np.float32(0.0)
+            for j in range(begin, begin + 64):
+                part += max(zero, raised[j] - row[j])
+            total += np.float64(part)
+        for j in range(whole, width):
+            total += np.float64(max(zero, raised[j] - row[j]))
+        gains[r] += total
+
+
+@loose_kernel
+def _product_bounds(tile, row_norms, column_norms, scale, raised, gains):
+    """The same from inner products."""
+    zero, two = np.float32(0.0), np.float32(2.0)
+    width = tile.shape[1]
+    whole = width // 64 * 64
+    for r in range(tile.shape[0]):
+        row, norm = tile[r], row_norms[r]
+        total = np.float64(0.0)
+        for begin in range(0, whole, 64):
+            part = np.float32(0.0)
+            for j in range(begin, begin + 64):
+                far = math.sqrt(max(zero, norm + column_norms[j] - two * row[j])) * scale
+                part += max(zero, raised[j] - far)
+            total += np.float64(part)
+        for j in range(whole, width):
+            far = math.sqrt(max(zero, norm + column_norms[j] - two * row[j])) * scale
+            total += np.float64(max(zero, raised[j] - far))
+        gains[r] += total
+
+
+@kernel
+def _near(tile, candidates, left, x, exact, root, factor, magic, limits, nearest, found, far, ends, gains):
+    """For each row the points within their limit, with their exact distances, and the exact gain."""
+    width = tile.shape[1]
+    at = 0
+    for r in range(tile.shape[0]):
+        row = tile[r]
+        begin = at
+        for j in range(width):
+            found[at] = left + j
+            at += row[j] <= limits[j]
+        if exact:
+            for t in range(begin, at):
+                far[t] = row[found[t] - left]
+        else:
+            exact_pairs(x, x[candidates[r]], found[begin:at], root, factor, far[begin:at])
+        total = 0.0
+        for t in range(begin, at):
+            total += max(0.0, snap(nearest[found[t] - left], magic) - snap(far[t], magic))
+        gains[r] += total
+        ends[r] = at
