@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from crust.selection import kernels
+from crust.selection import kernels, loose
 from crust.selection.workers import Ticker, spread
 
 UNIT = 2.0**-24
@@ -46,7 +46,9 @@ class Distances:
         """`points`: (n, d) float64, in the space where the metric is Euclidean (see `prepare`)."""
         n, dims = points.shape
         root = metric == "euclidean"
-        self = cls(n, dims, metric, root=root, factor=0.5 if metric == "cosine" else 1.0, bound_factor=2.0 if root else 4.0)
+        self = cls(
+            n, dims, metric, root=root, factor=0.5 if metric == "cosine" else 1.0, bound_factor=2.0 if root else 4.0
+        )
         self.x = np.ascontiguousarray(points)
         if approximate and n > ALL_EXACT:
             self._approximate()
@@ -59,8 +61,6 @@ class Distances:
         self = cls(n, 0, "precomputed", root=False, factor=1.0, bound_factor=1.0)
         self.x = np.empty((0, 0))
         self.matrix, self.index = matrix, index
-        if index is None and matrix.dtype == np.float32 and matrix.flags.c_contiguous:
-            self.stored = matrix
         return self
 
     def _approximate(self) -> None:
@@ -125,15 +125,16 @@ class Distances:
         tile = out[: len(rows) * width].reshape(len(rows), width)
         if self.matrix is not None:
             columns = np.arange(start, stop) if self.index is None else self.index[start:stop]
-            wanted = rows if self.index is None else self.index[rows]
-            tile[:] = self.matrix[wanted[:, None], columns]
+            wanted = (rows if self.index is None else self.index[rows])[:, None]
+            # the upper triangle counts: the other half may differ in the last digit
+            tile[:] = self.matrix[np.minimum(wanted, columns), np.maximum(wanted, columns)]
         elif self.exact:
             kernels.exact_tile(self.x, self.xt, rows, start, stop, self.root, self.factor, tile)
         elif self.few:
-            kernels.differences_tile(self.yt, rows, start, stop, self.root, self.scale, tile)
+            loose.differences_tile(self.yt, rows, start, stop, self.root, self.scale, tile)
         else:
             np.matmul(self.y[rows], self.y[start:stop].T, out=tile)
-            kernels.products_finish(tile, self.norms[rows], self.norms[start:stop], self.root, self.scale)
+            loose.products_finish(tile, self.norms[rows], self.norms[start:stop], self.root, self.scale)
         return tile
 
     def row(self, i: int) -> np.ndarray:
@@ -144,10 +145,12 @@ class Distances:
 
     def exact_row(self, i: int) -> np.ndarray:
         """Exact distances from point i to all."""
-        if self.exact:
-            return self.row(i).copy()
-        out = np.empty(self.n, np.float32)
-        kernels.exact_pairs(self.x, self.x[i], np.arange(self.n, dtype=np.int32), self.root, self.factor, out)
+        return self.row(i).copy() if self.exact else self.exact_to(i, np.arange(self.n, dtype=np.int32))
+
+    def exact_to(self, i: int, others: np.ndarray) -> np.ndarray:
+        """Exact distances from point i to some others, from the points themselves."""
+        out = np.empty(len(others), np.float32)
+        kernels.exact_pairs(self.x, self.x[i], others, self.root, self.factor, out)
         return out
 
     def near(self, i: int, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -155,11 +158,7 @@ class Distances:
         row = self.row(i)
         found = np.empty(self.n + 1, np.int32)
         found = found[: kernels.below(row, limits, found)]
-        if self.exact:
-            return found, row[found]
-        out = np.empty(len(found), np.float32)
-        kernels.exact_pairs(self.x, self.x[i], found, self.root, self.factor, out)
-        return found, out
+        return found, row[found] if self.exact else self.exact_to(i, found)
 
     def matrix_largest(self) -> float:
         """The largest entry of the given matrix that belongs to these points."""

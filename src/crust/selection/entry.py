@@ -72,8 +72,13 @@ def select(
         ([0, 3], [3, 1])
     """
     options = checks.check_options(
-        algorithm=algorithm, metric=metric, device=device, threads=threads, memory_limit=memory_limit,
-        epsilon=epsilon, seed=seed,
+        algorithm=algorithm,
+        metric=metric,
+        device=device,
+        threads=threads,
+        memory_limit=memory_limit,
+        epsilon=epsilon,
+        seed=seed,
     )
     if metric == "precomputed":
         features = checks.check_precomputed(features)

@@ -11,20 +11,22 @@ Gains g_e = sum_i max(0, nearest_i - d_ie) are kept up to date instead of being 
    works on the lists alone (`neighbours.py`). At a budget of half the points this is nearly all of them.
 """
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
-from crust.selection import kernels, neighbours
+from crust.selection import kernels, lists, loose, neighbours
 from crust.selection.distances import Distances
 from crust.selection.picks import FINER, Picks, magic_number
-from crust.selection.workers import Ticker, spread
+from crust.selection.workers import Ticker
 
-LIST_ENTRY = 8  # bytes: who (int32) and how far (float32)
-SPARSE = 24  # lists pay off once they hold less than one pair in this many
-LIST_ROWS = 32
-SAMPLE = 64  # rows from which the size of the lists is estimated
 PICKS_AT_ONCE = 4096
+
+Floats = NDArray[np.floating]
+Ints = NDArray[np.integer]
 
 
 class Room:
@@ -33,7 +35,7 @@ class Room:
     def __init__(self) -> None:
         self._room = np.empty(0, np.float32)
 
-    def square(self, n: int) -> np.ndarray:
+    def square(self, n: int) -> NDArray[np.float32]:
         if self._room.size < n * n:
             self._room = np.empty(n * n, np.float32)
         return self._room[: n * n].reshape(n, n)
@@ -68,7 +70,6 @@ class Greedy:
         self.done = 0
         self.bound = self.magic = 0.0
         self.settled = 0  # candidates looked at exactly
-        self.most_changes = 0
 
     def run(self) -> Picks:
         try:
@@ -86,7 +87,7 @@ class Greedy:
     def _first(self) -> None:
         distances = self.distances
         row = distances.exact_row(0)
-        widest = float(row.max()) if distances.matrix is None else float(distances.matrix_largest())
+        widest = float(row.max()) if distances.matrix is None else distances.matrix_largest()
         magic = magic_number(self.n * widest * distances.bound_factor)
         sums, inverses, largest = self._sums(magic)
         if distances.exact:
@@ -101,51 +102,45 @@ class Greedy:
         self.inverses = inverses
         self._rescale()
 
-    def _sums(self, magic: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Row sums, sums of inverses and maxima, from one pass; stores the tiles where asked to."""
+    def _sums(self, magic: float) -> tuple[Floats, Floats, Floats]:
+        """Row sums, sums of inverses and maxima, from one pass; keeps the tiles where there is room."""
         distances, n = self.distances, self.n
-        parts = [(np.zeros(n), np.zeros(n), np.zeros(n, np.float32)) for _ in range(self.threads)]
+        sums, inverses = np.zeros((2, self.threads, n))
+        largest = np.zeros((self.threads, n), np.float32)
+        square = self.room.square(n) if self.room is not None else None
         floor = math.sqrt(distances.inverse)
-        matrix = None
-        if self.room is not None and distances.stored is None:
-            matrix = self.room.square(n)
 
-        def consume(tile, top, left, slot):
-            sums, inverses, largest = parts[slot]
-            if matrix is not None:
-                kernels.mirror_store(tile, top, left, matrix)
-            kernels.column_maxima(tile, left, largest)
+        def consume(tile: Floats, top: int, left: int, slot: int) -> None:
+            if square is not None:
+                kernels.mirror_store(tile, top, left, square)
+            kernels.column_maxima(tile, left, largest[slot])
             if distances.exact:
-                kernels.exact_sums(tile, top, left, magic, sums)
+                kernels.exact_sums(tile, top, left, magic, sums[slot])
                 return
-            kernels.loose_sums(tile, top, left, sums)
+            loose.mirror_sums(tile, top, left, sums[slot])
             if distances.inverse:
-                kernels.invert(tile, floor)
-                kernels.loose_sums(tile, top, left, inverses)
+                loose.invert(tile, floor)
+                loose.mirror_sums(tile, top, left, inverses[slot])
 
         distances.each_tile(consume, self.threads, self.ticker)
-        if matrix is not None:
-            distances.stored = matrix
-        sums, inverses, largest = zip(*parts, strict=True)
-        return sum(sums), sum(inverses), np.maximum.reduce(largest)
+        distances.stored = square
+        return sums.sum(axis=0), inverses.sum(axis=0), largest.max(axis=0)
 
-    def _settle_first(self, magic, sums, inverses, largest) -> tuple[int, float, float]:
+    def _settle_first(self, magic: float, sums: Floats, inverses: Floats, largest: Floats) -> tuple[int, float, float]:
+        """The first medoid, its sum and the largest distance, exactly."""
         distances = self.distances
-        error = (distances.relative + kernels.LOOSE_SUM) * sums + self.n * distances.shift + distances.inverse * inverses
-        candidates = np.flatnonzero(sums - error <= (sums + error).min())
+        error = (distances.relative + loose.SUM_ERROR) * sums + self.n * distances.shift + distances.inverse * inverses
+        candidates = np.flatnonzero(sums - error <= (sums + error).min()).tolist()
         self._count(len(candidates))
         exact = [kernels.snapped_sum(distances.exact_row(e), magic) for e in candidates]
         best = int(np.argmin(exact))
-        peak = np.float32(0.0)
         top = largest.max()
-        wide = distances.limits(np.array([top]))[0] - top  # an upper bound of the error at the far end
-        for i in np.flatnonzero(largest >= top - 2 * wide):
-            row = distances.row(i)
-            far = np.flatnonzero(row >= top - 2 * wide).astype(np.int32)
-            out = np.empty(len(far), np.float32)
-            kernels.exact_pairs(distances.x, distances.x[i], far, distances.root, distances.factor, out)
-            peak = max(peak, out.max(initial=0.0))
-        return int(candidates[best]), float(exact[best]), float(peak)
+        least = top - 3 * (distances.limits(np.array([top]))[0] - top)  # whoever is below cannot be the farthest
+        peak = 0.0
+        for i in np.flatnonzero(largest >= least).tolist():
+            far = np.flatnonzero(distances.row(i) >= least).astype(np.int32)
+            peak = max(peak, float(distances.exact_to(i, far).max(initial=0.0)))
+        return candidates[best], float(exact[best]), peak
 
     # ------------------------------------------------------------ few medoids: whole rows
 
@@ -161,59 +156,59 @@ class Greedy:
 
     def _pick(self) -> None:
         """One pick, or none where all points coincide with a medoid: then the bound is 0."""
-        while True:
-            e, gain, near = self._best()
-            if gain > self.bound / (FINER * self.n):
-                break
+        e, gain, near = self._best()
+        while gain <= self._least_gain():
             self._rescale()
             if self.bound == 0.0:
                 return
+            e, gain, near = self._best()
         self._take(e, gain)
         found, far = near if near is not None else self.distances.near(e, self.limits)
         changed = np.empty(len(found), np.int64)
         old, new = np.empty((2, len(found)), np.float32)
-        count = kernels.update_nearest(
-            found, far, e, self.picked, self.nearest, self.owner, changed, old, new
-        )
+        count = kernels.update_nearest(found, far, e, self.picked, self.nearest, self.owner, changed, old, new)
+        changed, old, new = changed[:count], old[:count], new[:count]
         self.owner[e] = e
-        self.changes[changed[:count]] += 1
-        self.most_changes = int(self.changes.max())
-        self.limits[changed[:count]] = self.distances.limits(new[:count])
-        self._drop(changed[:count], old[:count], new[:count])
+        self.changes[changed] += 1
+        self.limits[changed] = self.distances.limits(new)
+        self._drop(changed, old, new)
 
-    def _drop(self, changed: np.ndarray, old: np.ndarray, new: np.ndarray) -> None:
+    def _drop(self, changed: Ints, old: Floats, new: Floats) -> None:
         """Lower the gains of all candidates that the changed points would have come nearer to."""
-        distances, gains, magic = self.distances, self.gains, self.magic
+        gains, magic, exact = self.gains, self.magic, self.distances.exact
 
-        def consume(tile, tile_rows, offset, part, columns):
-            if distances.exact:
+        def consume(tile: Floats, tile_rows: Ints, offset: int, part: slice, columns: slice) -> None:
+            if exact:
                 kernels.drop_gains(tile, tile_rows, offset, old[part], new[part], magic, gains[columns])
             else:
-                kernels.loose_drop(tile, tile_rows, offset, old[part], new[part], gains[columns])
+                loose.drop_gains(tile, tile_rows, offset, old[part], new[part], gains[columns])
 
-        distances.each_strip(changed, consume, self.threads, self.ticker)
+        self.distances.each_strip(changed, consume, self.threads, self.ticker)
 
-    def _best(self) -> tuple[int, float, tuple[np.ndarray, np.ndarray] | None]:
+    def _best(self) -> tuple[int, float, tuple[Ints, Floats] | None]:
+        """The best candidate, its exact gain and, where they had to be found, the points near it."""
         gains = np.where(self.picked, -np.inf, self.gains)
         if self.distances.exact:
             e = int(gains.argmax())
             return e, float(gains[e]), None
+        error = self._gain_errors()
+        candidates = np.flatnonzero(gains + error >= (gains - error).max()).tolist()
+        self._count(len(candidates))
+        best, best_gain, best_near = -1, -1.0, None
+        for e in candidates:
+            near = self.distances.near(e, self.limits)
+            gain = kernels.total_gain(self.nearest[near[0]], near[1], self.magic)
+            if gain > best_gain:
+                best, best_gain, best_near = e, float(gain), near
+        return best, best_gain, best_near
+
+    def _gain_errors(self) -> Floats:
+        """How far each approximate gain can be from the exact one."""
         distances = self.distances
         # tiles that are computed anew may differ in the last bit, so each change of a point can add to the error
-        times = 1 if distances.stored is not None else 2 + 2 * self.most_changes
-        total = float(self.nearest.sum(dtype=np.float64))
-        error = times * (
-            (distances.relative + kernels.LOOSE_SUM) * total + self.n * distances.shift + distances.inverse * self.inverses
-        )
-        candidates = np.flatnonzero(gains + error >= (gains - error).max())
-        self._count(len(candidates))
-        best = (-1, -1.0, None)
-        for e in candidates:
-            found, far = distances.near(e, self.limits)
-            gain = kernels.total_gain(self.nearest[found], far, self.magic)
-            if gain > best[1]:
-                best = (int(e), gain, (found, far))
-        return best
+        times = 1 if distances.stored is not None else 2 + 2 * int(self.changes.max())
+        fixed = (distances.relative + loose.SUM_ERROR) * self.total + self.n * distances.shift
+        return times * (fixed + distances.inverse * self.inverses)
 
     def _count(self, candidates: int) -> None:
         self.settled += candidates
@@ -226,49 +221,49 @@ class Greedy:
         self.owner[e] = e
         self.done += 1
 
-    def _rescale(self) -> None:
-        """Choose the quantum of the sums by the largest distance left, and compute all gains with it."""
+    def _least_gain(self) -> float:
+        """Below this the sums need a finer quantum."""
+        return self.bound / (FINER * self.n)
+
+    def _new_bound(self) -> None:
         self.bound = self.n * float(self.nearest.max())
         self.magic = magic_number(self.bound)
+
+    def _rescale(self) -> None:
+        """Choose the quantum of the sums by the largest distance left, and compute all gains with it."""
+        self._new_bound()
         if self.bound == 0.0:
             return
-        self.limits = self.distances.limits(self.nearest)
-        self.gains = np.zeros(self.n)
-        if self.distances.stored is not None:
-            self._gains_from_rows()
+        distances, nearest, magic = self.distances, self.nearest, self.magic
+        self.total = float(nearest.sum(dtype=np.float64))
+        self.limits = distances.limits(nearest)
+        parts = np.zeros((self.threads, self.n))
+
+        def consume(tile: Floats, top: int, left: int, slot: int) -> None:
+            if distances.exact:
+                kernels.mirror_gains(tile, top, left, nearest, magic, parts[slot])
+            else:
+                loose.mirror_gains(tile, top, left, nearest, parts[slot])
+
+        def consume_stored(tile: Floats, tile_rows: Ints, offset: int, part: slice, columns: slice) -> None:
+            if distances.exact:
+                kernels.add_gains(tile, tile_rows, offset, nearest[part], magic, parts[0, columns])
+            else:
+                loose.add_gains(tile, tile_rows, offset, nearest[part], parts[0, columns])
+
+        if distances.stored is None:
+            distances.each_tile(consume, self.threads, self.ticker)
         else:
-            self._gains_from_tiles()
-
-    def _gains_from_rows(self) -> None:
-        nearest, magic, gains, exact = self.nearest, self.magic, self.gains, self.distances.exact
-
-        def consume(tile, tile_rows, offset, part, columns):
-            if exact:
-                kernels.add_gains(tile, tile_rows, offset, nearest[part], magic, gains[columns])
-            else:
-                kernels.loose_add(tile, tile_rows, offset, nearest[part], gains[columns])
-
-        self.distances.each_strip(np.arange(self.n), consume, self.threads, self.ticker)
-
-    def _gains_from_tiles(self) -> None:
-        parts = [np.zeros(self.n) for _ in range(self.threads)]
-
-        def consume(tile, top, left, slot):
-            if self.distances.exact:
-                kernels.mirror_gains(tile, top, left, self.nearest, self.magic, parts[slot])
-            else:
-                kernels.loose_gains(tile, top, left, self.nearest, parts[slot])
-
-        self.distances.each_tile(consume, self.threads, self.ticker)
-        self.gains = sum(parts)
+            distances.each_strip(np.arange(self.n), consume_stored, self.threads, self.ticker)
+        self.gains = parts.sum(axis=0)
 
     def _finish_with_ties(self) -> None:
         """All points coincide with a medoid: the lowest indices are next, and take over their own duplicates."""
         rest = np.flatnonzero(~self.picked)[: self.k - self.done]
         zero = self.distances.limits(np.zeros(self.n, np.float32))
         left_over = self.k < self.n
-        for e in rest:
-            self._take(int(e), 0.0)
+        for e in rest.tolist():
+            self._take(e, 0.0)
             if left_over:
                 found, far = self.distances.near(e, zero)
                 same = found[(far == 0) & ~self.picked[found]]
@@ -279,62 +274,32 @@ class Greedy:
 
     def _sparse(self) -> bool:
         """Go on with neighbour lists to the end, if they fit; False if not."""
-        n, distances = self.n, self.distances
-        sample = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.int64))
-        tile = distances.tile(sample, 0, n, np.empty(len(sample) * n, np.float32))
-        expected = neighbours.count_near(tile, sample, self.limits) / len(sample) * n
-        if expected > n * n / SPARSE and n > 4 * SPARSE:
+        entries = lists.capacity(self.distances, self.limits)
+        if not lists.worthwhile(entries, self.n, self.list_bytes):
             return False
-        capacity = int(1.25 * expected) + 64 * n
-        if capacity * LIST_ENTRY > self.list_bytes:
+        built = lists.build(self.distances, self.nearest, self.limits, entries, self.threads, self.ticker)
+        if built is None:
             return False
-        lists = self._build(capacity)
-        if lists is None:
-            return False
-        gains = np.empty(n)
-        neighbours.list_gains(*lists, self.nearest, self.picked, self.magic, gains)
+        neighbours.list_gains(*built, self.nearest, self.picked, self.magic, self.gains)
         while self.done < self.k:
             self.ticker.step()
-            stop = min(self.k, self.done + PICKS_AT_ONCE)
             self.done, state = neighbours.pick_from_lists(
-                *lists, self.nearest, self.owner, self.picked, self.magic, self.bound / (FINER * n), gains,
-                self.order, self.order_gains, self.done, stop,
+                *built,
+                self.nearest,
+                self.owner,
+                self.picked,
+                self.magic,
+                self._least_gain(),
+                self.gains,
+                self.order,
+                self.order_gains,
+                self.done,
+                min(self.k, self.done + PICKS_AT_ONCE),
             )
             if state == neighbours.RESCALE:
-                self.bound = n * float(self.nearest.max())
+                self._new_bound()
                 if self.bound == 0.0:
                     self._finish_with_ties()
                     break
-                self.magic = magic_number(self.bound)
-                neighbours.list_gains(*lists, self.nearest, self.picked, self.magic, gains)
+                neighbours.list_gains(*built, self.nearest, self.picked, self.magic, self.gains)
         return True
-
-    def _build(self, capacity: int) -> tuple[np.ndarray, ...] | None:
-        """The neighbour lists as (begins, ends, names, lengths); None where they need more than `capacity`."""
-        n, distances = self.n, self.distances
-        begins, ends = np.zeros((2, n), np.int64)
-        names, lengths = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
-        share = capacity // self.threads
-        full = []
-
-        def work(slot: int, _: int) -> None:
-            first, last = n * slot // self.threads, n * (slot + 1) // self.threads
-            at, room = slot * share, slice(0, (slot + 1) * share)
-            buffer = np.empty(0 if distances.stored is not None else LIST_ROWS * n, np.float32)
-            for top in range(first, last, LIST_ROWS):
-                points = np.arange(top, min(last, top + LIST_ROWS))
-                if distances.stored is not None:
-                    tile, tile_rows = distances.stored, points
-                else:
-                    tile, tile_rows = distances.tile(points, 0, n, buffer), points - top
-                at = neighbours.append_lists(
-                    tile, tile_rows, points, distances.x, distances.exact, distances.root, distances.factor,
-                    self.nearest, self.limits, begins, ends, names[room], lengths[room], at,
-                )
-                if at < 0:
-                    full.append(slot)
-                    return
-                self.ticker.step(len(points) * n)
-
-        spread(range(self.threads), work, self.threads, self.ticker)
-        return None if full else (begins, ends, names, lengths)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-
 FINER = 1024.0  # sums get a finer quantum when the gains have fallen this far below the largest that could be
 
 

@@ -171,9 +171,7 @@ def _group_sizes(n: int, groups: int | Sequence[int] | None) -> NDArray[np.int64
     return sizes.astype(np.int64)
 
 
-def _seconds(
-    sizes: NDArray[np.int64], d: int, budgets: NDArray[np.int64], options: Options, plan: Plan
-) -> float:
+def _seconds(sizes: NDArray[np.int64], d: int, budgets: NDArray[np.int64], options: Options, plan: Plan) -> float:
     """Pairs of points that the algorithm looks at, by the time that one pair takes."""
     n, k = sizes.astype(np.float64), budgets.astype(np.float64)
     rows, exact = n * n, _pair_seconds(d, options.metric)

@@ -1,0 +1,85 @@
+"""Neighbour lists of a group: whether they fit, building them, and picking from them to the end."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crust.selection import neighbours
+from crust.selection.distances import Distances
+from crust.selection.workers import Ticker, spread
+
+ENTRY = 8  # bytes: who (int32) and how far (float32)
+SPARSE = 24  # lists pay off once they hold less than one pair in this many
+SAMPLE = 256  # rows from which their size is estimated
+ROWS = 32  # gone through at once
+
+Lists = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
+
+
+def capacity(distances: Distances, limits: NDArray[np.float32]) -> int:
+    """Entries to make room for, judged by some of the rows."""
+    n = distances.n
+    sample = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.int64))
+    buffer = np.empty(ROWS * n, np.float32)
+    found = 0
+    for first in range(0, len(sample), ROWS):
+        rows = sample[first : first + ROWS]
+        found += neighbours.count_near(distances.tile(rows, 0, n, buffer), rows, limits)
+    return int(1.1 * found / len(sample) * n) + 32 * n
+
+
+def worthwhile(entries: int, n: int, room: int) -> bool:
+    """Whether lists of that many entries are sparse enough, and fit into `room` bytes."""
+    sparse = entries <= n * n / SPARSE + 32 * n or n <= 4 * SPARSE
+    return sparse and entries * ENTRY <= room
+
+
+def build(
+    distances: Distances,
+    nearest: NDArray[np.float32],
+    limits: NDArray[np.float32],
+    entries: int,
+    threads: int,
+    ticker: Ticker,
+) -> Lists | None:
+    """The lists as (begins, ends, names, lengths); None where they need more room than estimated."""
+    n = distances.n
+    begins, ends = np.zeros((2, n), np.int64)
+    names, lengths = np.empty(entries, np.int32), np.empty(entries, np.float32)
+    share = entries // threads
+    full: list[int] = []
+
+    def work(slot: int, _: int) -> None:
+        first, last = n * slot // threads, n * (slot + 1) // threads
+        at, room = slot * share, slice(0, (slot + 1) * share)
+        buffer = np.empty(0 if distances.stored is not None else ROWS * n, np.float32)
+        for top in range(first, last, ROWS):
+            points = np.arange(top, min(last, top + ROWS))
+            if distances.stored is not None:
+                tile, tile_rows = distances.stored, points
+            else:
+                tile, tile_rows = distances.tile(points, 0, n, buffer), points - top
+            at = neighbours.append_lists(
+                tile,
+                tile_rows,
+                points,
+                distances.x,
+                distances.exact,
+                distances.root,
+                distances.factor,
+                nearest,
+                limits,
+                begins,
+                ends,
+                names[room],
+                lengths[room],
+                at,
+            )
+            if at < 0:
+                full.append(slot)
+                return
+            ticker.step(len(points) * n)
+
+    spread(range(threads), work, threads, ticker)
+    return None if full else (begins, ends, names, lengths)
