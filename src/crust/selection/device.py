@@ -25,7 +25,8 @@ class DeviceDistances:
 
         self.torch = torch
         self.columns = None if points is None else points.double().T.contiguous()
-        self.matrix, self.metric = matrix, metric
+        # the upper triangle counts: the other half may differ in the last digit
+        self.matrix, self.metric = None if matrix is None else matrix.triu() + matrix.triu(1).T, metric
         source = points if matrix is None else matrix
         assert source is not None
         self.n, self.device = len(source), source.device

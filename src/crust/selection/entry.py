@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crust.errors import choices
 from crust.selection import checks, prepare
 from crust.selection.algorithms import run_group
 from crust.selection.budget import resolve_k, split_budget
@@ -18,6 +19,8 @@ from crust.selection.picks import Picks
 from crust.selection.plan import Plan, make_plan, show_bytes
 from crust.selection.progress import progress_bar
 from crust.selection.workers import Ticker, spread
+
+ENGINES = ("local",)
 
 log = logging.getLogger("crust")
 
@@ -80,6 +83,7 @@ def select(
         epsilon=epsilon,
         seed=seed,
     )
+    check_engine(engine)
     if metric == "precomputed":
         features = checks.check_precomputed(features)
     else:
@@ -99,6 +103,12 @@ def select(
     with progress_bar("selecting", progress) as report:
         picks = work.run(report)
     return _gather(work, picks, names, {"algorithm": algorithm, "metric": metric, "k": count, "seed": seed})
+
+
+def check_engine(engine: Any) -> None:
+    """Hold that the engine is one that is known, or an object that can map."""
+    if engine is not None and not callable(getattr(engine, "map", None)):
+        choices(engine, ENGINES, "engine")
 
 
 class _Work:

@@ -192,7 +192,9 @@ def _seconds(sizes: NDArray[np.int64], d: int, budgets: NDArray[np.int64], optio
 @lru_cache(maxsize=32)
 def _greedy_seconds(d: int, metric: str) -> float:
     """Seconds a pair of points for a whole greedy run, from a small one."""
-    from crust.selection.entry import select
+    from crust.selection import prepare
+    from crust.selection.greedy import Greedy, Room
+    from crust.selection.workers import Ticker
 
     m = int(np.clip(math.sqrt(2e8 / d), 500, 2000))
     rng = np.random.default_rng(0)
@@ -201,7 +203,9 @@ def _greedy_seconds(d: int, metric: str) -> float:
     best = math.inf
     for _ in range(2):
         start = time.perf_counter()
-        select(data, 0.5, metric=metric, threads=1, memory_limit=MIB * 1024)
+        distances, _ = prepare.group_distances(data, None, metric, approximate=True)
+        room = Room() if keeps_distances(np.array([m]), d, metric)[0] else None
+        Greedy(distances, m // 2, room=room, list_bytes=1024 * MIB, threads=1, ticker=Ticker()).run()
         best = min(best, time.perf_counter() - start)
     return best / m**2
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 AFTER = 2.0  # seconds
+LINE_EVERY = 10.0
 
 
 @contextmanager
@@ -22,41 +25,50 @@ def progress_bar(label: str, show: bool) -> Iterator[Callable[[float, float], No
     if not show:
         yield None
         return
-    bar, lock, start = None, threading.Lock(), time.monotonic()
-    last = 0.0
+    show_share, finish = _bar(label) if sys.stderr.isatty() else _lines(label)
+    lock, start, last = threading.Lock(), time.monotonic(), 0.0
 
     def report(done: float, total: float) -> None:
-        nonlocal bar, last
+        nonlocal last
         now = time.monotonic()
         if now - start < AFTER or now - last < 0.1 or not lock.acquire(blocking=False):
             return
         try:
             last = now
-            if bar is None:
-                bar = _make_bar(label)
-            bar.update(bar.task_ids[0], completed=min(done / total, 1.0) if total else 0.0)
+            show_share(min(done / total, 1.0) if total else 0.0)
         finally:
             lock.release()
 
     try:
         yield report
     finally:
-        if bar is not None:
-            bar.stop()
+        finish()
 
 
-def _make_bar(label: str):  # type: ignore[no-untyped-def]
+def _bar(label: str) -> tuple[Callable[[float], None], Callable[[], None]]:
+    """A bar for a terminal, which is gone when the work is done."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:3.0f}%"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    bar.add_task(label, total=1.0)
-    bar.start()
-    return bar
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f}%"))
+    bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+    task = bar.add_task(label, total=1.0)
+
+    def show_share(share: float) -> None:
+        bar.start()
+        bar.update(task, completed=share)
+
+    return show_share, bar.stop
+
+
+def _lines(label: str) -> tuple[Callable[[float], None], Callable[[], None]]:
+    """A line now and then, for a log."""
+    last = -math.inf
+
+    def show_share(share: float) -> None:
+        nonlocal last
+        if time.monotonic() - last >= LINE_EVERY:
+            last = time.monotonic()
+            sys.stderr.write(f"{label}: {share:.0%}\n")
+
+    return show_share, lambda: None

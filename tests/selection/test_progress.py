@@ -1,0 +1,34 @@
+"""The bar appears after two seconds, and only where it is asked for."""
+
+import pytest
+
+from crust.selection import progress
+from crust.selection.workers import Stopped, Ticker, spread
+
+
+def test_bar(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "AFTER", 0.0)
+    with progress.progress_bar("selecting", show=True) as report:
+        assert report is not None
+        ticker = Ticker(10.0, report)
+        ticker.step(5.0)
+    assert "selecting: 50%" in capsys.readouterr().err
+    monkeypatch.setattr(progress, "AFTER", 60.0)
+    with progress.progress_bar("selecting", show=True) as report:
+        report(1.0, 2.0)
+    assert capsys.readouterr().err == ""
+
+
+def test_the_first_error_stops_all():
+    ticker, seen = Ticker(), []
+
+    def work(unit, slot):
+        seen.append(unit)
+        if unit == 3:
+            raise RuntimeError("three")
+
+    with pytest.raises(RuntimeError, match="three"):
+        spread(range(1000), work, 2, ticker)
+    assert len(seen) < 1000
+    with pytest.raises(Stopped):
+        ticker.step()
