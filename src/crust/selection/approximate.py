@@ -5,19 +5,19 @@ References:
     Mirzasoleiman, Badanidiyuru, Karbasi, Vondrák, Krause: Lazier than lazy greedy (2015).
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
+# mypy: allow-untyped-defs, allow-incomplete-defs
 
 import math
 
 import numpy as np
 
-from crust.selection import kernels
+from crust.selection import kernels, loose
 from crust.selection.assign import diameter
 from crust.selection.distances import Distances
 from crust.selection.gains import Gains
-from crust.selection.greedy import FINER, Room
-from crust.selection.kernels import BLOCK, LEAF, exact_block, kernel, loose_kernel, snap
-from crust.selection.picks import Picks, magic_number
+from crust.selection.greedy import Room
+from crust.selection.kernels import BLOCK, LEAF, exact_block, kernel, snap
+from crust.selection.picks import FINER, Picks, magic_number
 from crust.selection.workers import Ticker
 
 PICKS_AT_ONCE = 64
@@ -59,7 +59,8 @@ def lazy(distances: Distances, k: int, *, threads: int, ticker: Ticker, room: Ro
     first, gain = run.first(room)
     order, gains = np.empty(k, np.int64), np.empty(k)
     order[0], gains[0] = first, gain
-    run.start(distances.exact_row(first), first)
+    run.picked[first] = True
+    run.start(distances.exact_row(first), np.full(n, first, np.int64))
     run.pick(order, gains, 1)
     return Picks(order, gains, run.owner, run.nearest)
 
@@ -95,11 +96,9 @@ class Lazy:
         best = int(sums.argmin())
         return best, n * peak - float(sums[best])
 
-    def start(self, nearest: np.ndarray, medoid: int) -> None:
-        """Go on from one medoid, and compute all gains once."""
-        self.nearest = nearest
-        self.owner = np.full(self.n, medoid, np.int64)
-        self.picked[medoid] = True
+    def start(self, nearest: np.ndarray, owner: np.ndarray) -> None:
+        """Go on from the medoids there are, and compute all gains once."""
+        self.nearest, self.owner = nearest, owner
         self._set_bound()
         parts = [np.zeros(self.n) for _ in range(self.threads)]
 
@@ -108,8 +107,7 @@ class Lazy:
 
         if self.bound > 0.0:
             self.distances.each_tile(consume, self.threads, self.ticker)
-        self.bounds = np.sum(parts, axis=0)
-        self.bounds[medoid] = -1.0
+        self.bounds = np.where(self.picked, -1.0, np.sum(parts, axis=0))
 
     def pick(self, order: np.ndarray, gains: np.ndarray, done: int) -> None:
         """Fill `order` and `gains` from pick number `done` on."""
@@ -153,26 +151,26 @@ class Lazy:
             self.ticker.step()
 
 
-@loose_kernel
-def _total(values):
+@loose.kernel
+def total(values):
     """A sum in any order: for numbers that add up exactly."""
-    total = 0.0
+    result = 0.0
     for j in range(values.shape[0]):
-        total += values[j]
-    return total
+        result += values[j]
+    return result
 
 
 @kernel
-def _gain(row, nearest, magic, terms):
+def gain_of_row(row, nearest, magic, terms):
     """Sum of max(0, nearest - distance) over one row."""
-    total = 0.0
+    gain = 0.0
     for left in range(0, row.shape[0], BLOCK):
         right = min(row.shape[0], left + BLOCK)
         here, there = row[left:right], nearest[left:right]
         for j in range(right - left):
             terms[j] = max(0.0, snap(there[j], magic) - snap(here[j], magic))
-        total += _total(terms[: right - left])
-    return total
+        gain += total(terms[: right - left])
+    return gain
 
 
 @kernel
@@ -241,7 +239,10 @@ def _lazy_picks(
             bounds[e] = -1.0
             done += 1
         else:
-            bounds[e] = _gain(stored[e], nearest, magic, sums) if has_stored else _gain(row, nearest, magic, sums)
+            if has_stored:
+                bounds[e] = gain_of_row(stored[e], nearest, magic, sums)
+            else:
+                bounds[e] = gain_of_row(row, nearest, magic, sums)
             looked[e] = done
             looks += 1
         peaks[leaf] = _peak(bounds, leaf)

@@ -1,6 +1,6 @@
 """What any choice of medoids means: nearest medoids, marginal gains, and the largest distance of a group."""
 
-# mypy: allow-untyped-defs, allow-untyped-calls
+# mypy: allow-untyped-defs, allow-incomplete-defs
 
 import math
 

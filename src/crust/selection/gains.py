@@ -5,17 +5,17 @@ one comes from approximate distances, each lowered by its possible error. Most c
 other; of the few that are left, the exact gain is computed.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
+# mypy: allow-untyped-defs, allow-incomplete-defs
 
 import math
 
 import numpy as np
 
+from crust.selection import loose
 from crust.selection.assign import WORTH_THREADS
 from crust.selection.distances import TILE_COLUMNS, UNIT, Distances
-from crust.selection.greedy import FINER
-from crust.selection.kernels import LOOSE_SUM, exact_pairs, kernel, loose_kernel, snap, update_nearest
-from crust.selection.picks import magic_number
+from crust.selection.kernels import exact_pairs, kernel, snap, update_nearest
+from crust.selection.picks import FINER, magic_number
 from crust.selection.workers import Ticker, spread
 
 HEIGHT = 256  # candidates of one tile
@@ -31,9 +31,7 @@ class Gains:
         points: how many count; all of them if None.
     """
 
-    def __init__(
-        self, distances: Distances, widest: float, *, points: int | None = None, threads: int, ticker: Ticker
-    ):
+    def __init__(self, distances: Distances, widest: float, *, points: int | None = None, threads: int, ticker: Ticker):
         n = distances.n
         self.distances, self.points = distances, n if points is None else points
         self.threads, self.ticker = threads, ticker
@@ -65,7 +63,8 @@ class Gains:
         unknown = candidates[bounds == np.inf]
         if len(unknown):
             self._look(unknown)
-        best, gain, near = -1, -1.0, {}
+        best, gain = -1, -1.0
+        near: dict[int, list] = {}
         settled = np.zeros(len(candidates), np.bool_)
         size = FIRST_LOOK
         while True:
@@ -93,31 +92,34 @@ class Gains:
     # ------------------------------------------------------------ bounds
 
     def _look(self, candidates: np.ndarray) -> None:
-        """Upper bounds of the gains, from approximate distances."""
-        distances = self.distances
+        """Renew the upper bounds, from approximate distances."""
         for first in range(0, len(candidates), HEIGHT):
             some = candidates[first : first + HEIGHT]
-            parts = np.zeros((self.threads, len(some)))
-            if self._products:
-                # taking the error off the squared distance costs nothing; a tenth more covers this very subtraction
-                norms = distances.norms[some] - np.float32(1.1 * distances.squared / float(distances.scale) ** 2)
-                rows = distances.y[some]
-
-            def work(left: int, slot: int, some=some, parts=parts) -> None:
-                columns = slice(left, min(self.points, left + TILE_COLUMNS))
-                raised, buffer = self.raised[columns], self._buffers[slot]
-                if self._products:
-                    tile = buffer[: len(some) * len(raised)].reshape(len(some), len(raised))
-                    np.matmul(rows, distances.y[columns].T, out=tile)
-                    _product_bounds(tile, norms, distances.norms[columns], distances.scale, raised, parts[slot])
-                else:
-                    _bounds(distances.tile(some, columns.start, columns.stop, buffer), raised, parts[slot])
-
-            self._over_columns(work, len(some))
-            # the quantum's share: gains are compared as sums of rounded distances
-            found = parts.sum(axis=0) * (1 + 2 * LOOSE_SUM) + 2 * self.slack
+            # the slack: gains are compared as sums of rounded distances
+            found = self._sums(some) * (1 + 2 * loose.SUM_ERROR) + 2 * self.slack
             self.bounds[some] = np.minimum(self.bounds[some], found)
             self.looked[some] = self.done
+
+    def _sums(self, some: np.ndarray) -> np.ndarray:
+        distances = self.distances
+        parts = np.zeros((self.threads, len(some)))
+        if self._products:
+            # taking the error off the squared distance costs nothing; a tenth more covers this very subtraction
+            norms = distances.norms[some] - np.float32(1.1 * distances.squared / float(distances.scale) ** 2)
+            rows = distances.y[some]
+
+        def work(left: int, slot: int) -> None:
+            columns = slice(left, min(self.points, left + TILE_COLUMNS))
+            raised, buffer = self.raised[columns], self._buffers[slot]
+            if self._products:
+                tile = buffer[: len(some) * len(raised)].reshape(len(some), len(raised))
+                np.matmul(rows, distances.y[columns].T, out=tile)
+                _product_bounds(tile, norms, distances.norms[columns], distances.scale, raised, parts[slot])
+            else:
+                _bounds(distances.tile(some, columns.start, columns.stop, buffer), raised, parts[slot])
+
+        self._over_columns(work, len(some))
+        return parts.sum(axis=0)
 
     def _settle(self, candidates: np.ndarray) -> tuple[np.ndarray, dict[int, list]]:
         """Exact gains, and for each candidate who is near it and how far, in pieces."""
@@ -196,7 +198,7 @@ class Gains:
         return True
 
 
-@loose_kernel
+@loose.kernel
 def _bounds(tile, raised, gains):
     """Add the sums of max(0, raised - distance) of each row; up to 64 terms are added in float32."""
     zero = np.float32(0.0)
@@ -215,7 +217,7 @@ def _bounds(tile, raised, gains):
         gains[r] += total
 
 
-@loose_kernel
+@loose.kernel
 def _product_bounds(tile, row_norms, column_norms, scale, raised, gains):
     """The same from inner products."""
     zero, two = np.float32(0.0), np.float32(2.0)
