@@ -1,0 +1,22 @@
+"""Label noise: transition matrices by name, labels drawn from them, and what was drawn kept in a file.
+
+`transition_matrix` builds T, the matrix whose entry (i, j) is the chance that an example of class i is labelled j;
+`noisify` draws labels from it. `realise` does both from one line such as `symmetric:0.5` and one seed.
+"""
+
+from __future__ import annotations
+
+from crust.noise.drawing import instance_noise, noisify, released_labels
+from crust.noise.matrices import transition_matrix
+from crust.noise.realised import NoiseSpec, RealisedNoise, parse_noise, realise
+
+__all__ = [
+    "NoiseSpec",
+    "RealisedNoise",
+    "instance_noise",
+    "noisify",
+    "parse_noise",
+    "realise",
+    "released_labels",
+    "transition_matrix",
+]
