@@ -10,16 +10,9 @@ from hypothesis import strategies as st
 
 from crust.errors import InputError
 from crust.selection import checks
-from crust.selection.checks import (
-    check_device,
-    check_directions,
-    check_features,
-    check_groups,
-    check_options,
-    check_precomputed,
-    is_tensor,
-    parse_bytes,
-)
+from crust.selection.checks import check_directions, check_features, check_precomputed, is_tensor
+from crust.selection.group_names import check_groups
+from crust.selection.options import ALGORITHMS, METRICS, Options, check_device, check_options, parse_bytes
 
 
 def refusal(check, *args, **kwargs):
@@ -341,7 +334,7 @@ def test_options_in_one_form():
         epsilon=np.float32(0.5),
         seed=np.uint8(7),
     )
-    assert options == checks.Options("lazy", "cosine", "cpu", 2, 10**9, 0.5, 7)
+    assert options == Options("lazy", "cosine", "cpu", 2, 10**9, 0.5, 7)
     assert type(options.threads) is int
     assert type(options.seed) is int
 
@@ -356,8 +349,8 @@ def test_options_left_open():
     [
         ({"algorithm": "gredy"}, "unknown algorithm 'gredy'"),
         ({"algorithm": "gredy"}, "did you mean 'greedy'"),
-        ({"algorithm": "gredy"}, ", ".join(checks.ALGORITHMS)),
-        ({"metric": "manhattan"}, ", ".join(checks.METRICS)),
+        ({"algorithm": "gredy"}, ", ".join(ALGORITHMS)),
+        ({"metric": "manhattan"}, ", ".join(METRICS)),
         ({"metric": None}, "unknown metric None"),
         ({"threads": 0}, "threads is 0, but it must be a whole number of at least 1"),
         ({"threads": 1.5}, "threads is 1.5"),
@@ -423,8 +416,8 @@ def test_parse_bytes_refuses(size):
 
 def test_nothing_heavy_is_imported():
     code = (
-        "import sys, numpy; from crust.selection import checks\n"
-        "checks.check_options(device='cpu'); checks.check_features([[1.0]]); checks.check_groups(['a'], 1)\n"
+        "import sys, numpy; from crust.selection import checks, group_names, options\n"
+        "options.check_options(device='cpu'); checks.check_features([[1.0]]); group_names.check_groups(['a'], 1)\n"
         "assert not {'torch', 'pandas', 'pyarrow'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -2,17 +2,17 @@
 
 import contextlib
 import logging
-import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from tests.selection.oracle import float32_distances, greedy_oracle
 
 import crust
-from tests.selection.oracle import float32_distances, greedy_oracle
 
 
 def proxies(n: int, d: int, seed: int = 0) -> np.ndarray:
@@ -168,8 +168,7 @@ def test_lists_of_peers_agree():
 
 def test_golden_answers():
     """Stored once: a change of the answer is a change of the contract."""
-    path = os.path.join(os.path.dirname(__file__), "golden.npz")
-    with np.load(path) as golden:
+    with np.load(Path(__file__).parent / "golden.npz") as golden:
         for d in (2, 10, 40):
             coreset = crust.select(proxies(500, d, seed=d), 0.2)
             assert coreset.indices.tolist() == golden[f"indices{d}"].tolist()

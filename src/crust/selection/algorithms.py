@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crust.selection import prepare
-from crust.selection.checks import Options
 from crust.selection.device import greedy_on_device
 from crust.selection.greedy import Greedy
+from crust.selection.options import Options
 from crust.selection.picks import Picks
 from crust.selection.workers import Ticker
 

@@ -1,4 +1,4 @@
-"""Everything that can be wrong with what the user gives, found before the work starts.
+"""Everything that can be wrong with points or distances, found before the work starts.
 
 The public functions call these once; whatever they call may rely on it. Large inputs are read in pieces, so that a
 memory map is never loaded whole, and are handed back as they are, not copied.
@@ -6,36 +6,23 @@ memory map is never loaded whole, and are handed back as they are, not copied.
 
 from __future__ import annotations
 
-import math
-import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crust.errors import InputError, choices
+from crust.errors import InputError
 
 if TYPE_CHECKING:
     import torch
 
     Matrix: TypeAlias = NDArray[Any] | torch.Tensor
 
-ALGORITHMS = ("greedy", "lazy", "stochastic", "sieve", "greedi", "central", "random")
-METRICS = ("euclidean", "sqeuclidean", "cosine", "precomputed")
-
 PIECE_BYTES = 64 * 2**20  # how much of an input is looked at in one go
 TILE = 1024  # side of a tile of a precomputed matrix: a row of it is at least one page of a memory map
 SHOWN = 5  # offending rows that a message names
-
-# A bare letter could mean 1000 or 1024: the smaller keeps the limit under either reading
-_UNITS = {"": 1, "b": 1}
-for _power, _letter in enumerate("kmgt", start=1):
-    _UNITS |= {_letter: 1000**_power, f"{_letter}b": 1000**_power, f"{_letter}ib": 1024**_power}
 
 
 def check_features(features: Any, what: str = "features") -> Matrix:
@@ -139,167 +126,6 @@ average the two with (matrix + matrix.T) / 2
                 "average the two with (matrix + matrix.T) / 2"
             )
     return table
-
-
-def check_groups(groups: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int64]] | None:
-    """Hold that every point has one group name, and number the groups in the order of their names.
-
-    Args:
-        groups: n strings, integers, booleans or whole floats as a sequence, array, tensor or pandas Series; or None.
-        n: number of points.
-
-    Returns:
-        The sorted names and for each point the position of its name (int64); None where there are no groups.
-
-    Example:
-        >>> names, codes = check_groups(["ship", "cat", "cat"], 3)
-        >>> names.tolist(), codes.tolist()
-        (['cat', 'ship'], [1, 0, 0])
-    """
-    if groups is None:
-        return None
-    values = _group_values(groups)
-    if len(values) != n:
-        raise InputError(
-            f"groups has {len(values)} {'name' if len(values) == 1 else 'names'}, but features has "
-            f"{n} {'row' if n == 1 else 'rows'}: give one group name a row"
-        )
-    if isinstance(values, list):
-        values = _of_one_kind(values)
-    elif values.dtype.kind == "U":
-        values = values.tolist()
-    elif values.dtype.kind == "S":
-        values = _decoded(values.tolist())
-    if isinstance(values, list):
-        # A million strings: a dict finds their codes several times faster than sorting them all
-        ordered = sorted(set(values))
-        position = {name: code for code, name in enumerate(ordered)}
-        return np.array(ordered, dtype=str), np.fromiter(map(position.__getitem__, values), np.int64, n)
-    if values.dtype.kind == "f":
-        values = _whole(values)
-    if values.dtype.kind not in "biu":
-        raise InputError(f"groups has type {values.dtype}: use strings, integers or booleans as group names")
-    native = values.dtype.newbyteorder("=")  # files from other machines: Parquet would not take their byte order
-    names, codes = np.unique(values.astype(native, copy=False), return_inverse=True)
-    return names, codes.astype(np.int64, copy=False)
-
-
-@dataclass(frozen=True)
-class Options:
-    """The options of a selection, checked and in one form: what `check_options` returns.
-
-    Example:
-        >>> check_options(threads=2)
-        Options(algorithm='greedy', metric='euclidean', device=None, threads=2, memory_limit=None, epsilon=0.1, seed=0)
-    """
-
-    algorithm: str
-    metric: str
-    device: str | None
-    threads: int | None
-    memory_limit: int | None
-    epsilon: float
-    seed: int
-
-
-def check_options(
-    *,
-    algorithm: Any = "greedy",
-    metric: Any = "euclidean",
-    device: Any = None,
-    threads: Any = None,
-    memory_limit: Any = None,
-    epsilon: Any = 0.1,
-    seed: Any = 0,
-) -> Options:
-    """Hold that each option is one that exists, and bring it into one form.
-
-    Args:
-        algorithm: one of ALGORITHMS.
-        metric: one of METRICS.
-        device: a torch device or its name; None leaves the choice to the caller.
-        threads: at least 1; None leaves the choice to the caller.
-        memory_limit: bytes, or a string such as "2 GiB"; None leaves the choice to the caller.
-        epsilon: between 0 and 1.
-        seed: a whole number of at least 0.
-
-    Returns:
-        All of them, checked.
-
-    Example:
-        >>> check_options(algorithm="lazy", memory_limit="2 GiB").memory_limit
-        2147483648
-        >>> check_options(metric="cosin")
-        Traceback (most recent call last):
-        ...
-        crust.errors.InputError: unknown metric 'cosin': use one of euclidean, sqeuclidean, cosine, precomputed; \
-did you mean 'cosine'?
-    """
-    return Options(
-        algorithm=choices(algorithm, ALGORITHMS, "algorithm"),
-        metric=choices(metric, METRICS, "metric"),
-        device=check_device(device),
-        threads=None if threads is None else _whole_number(threads, "threads", 1),
-        memory_limit=None if memory_limit is None else parse_bytes(memory_limit, "memory_limit"),
-        epsilon=_check_epsilon(epsilon),
-        seed=_whole_number(seed, "seed", 0),
-    )
-
-
-def check_device(device: Any) -> str | None:
-    """Hold that a device is there.
-
-    Args:
-        device: a torch device, its name such as "cuda:1", or None.
-
-    Returns:
-        Its name; None for None.
-
-    Example:
-        >>> check_device("cpu")
-        'cpu'
-    """
-    if device is None or device == "cpu":
-        return device  # type: ignore[no-any-return]  # without torch: importing it takes seconds
-    import torch
-
-    try:
-        found = torch.device(device)
-        if found.type == "meta":
-            raise RuntimeError("it holds no values")
-        torch.empty(1, device=found)
-    except Exception:  # each kind of device has errors of its own
-        there = ["cpu"] + [f"cuda:{i}" for i in range(torch.cuda.device_count())]
-        there += ["mps"] if torch.backends.mps.is_available() else []
-        name = str(device) if isinstance(device, torch.device) else device
-        raise InputError(f"device {name!r} is not there: use {' or '.join(map(repr, there))}") from None
-    return str(found)
-
-
-def parse_bytes(size: Any, what: str = "the size") -> int:
-    """Read an amount of memory.
-
-    Args:
-        size: a number of bytes, or a string with a unit: kB, MB, GB, TB count in thousands, KiB, MiB, GiB, TiB in 1024.
-        what: what the messages call it.
-
-    Returns:
-        Bytes, at least 1.
-
-    Example:
-        >>> parse_bytes("1.5 GiB"), parse_bytes("2GB"), parse_bytes(4096)
-        (1610612736, 2000000000, 4096)
-    """
-    count = 0
-    if isinstance(size, str):
-        found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-z]*)\s*", size.lower(), re.ASCII)
-        if found and found[2] in _UNITS:
-            count = int(Fraction(found[1]) * _UNITS[found[2]])
-    elif not isinstance(size, bool) and isinstance(size, Real) and math.isfinite(size):
-        count = int(float(size))
-    if count < 1:
-        raise InputError(f"{what} is {_plain(size)}, but it must be a number of bytes above 0, or such as '2 GiB'")
-    return count
 
 
 def is_tensor(value: object) -> bool:
@@ -445,98 +271,7 @@ def _refuse_values(table: Matrix, tile: NDArray[Any], top: int, left: int, what:
     )
 
 
-# ---------------------------------------------------------------------------------------------- groups
-
-
-def _group_values(groups: Any) -> NDArray[Any] | list[Any]:
-    """Group names as a 1-D array, or as a list where their types still have to be looked at one by one."""
-    if isinstance(groups, (str, bytes, dict, set, frozenset)) or not hasattr(groups, "__len__"):
-        raise InputError(f"groups is a {type(groups).__name__}: give a sequence with one group name a row")
-    if getattr(groups, "ndim", 1) != 1:
-        raise InputError(f"groups has shape {_shape(groups)}, but it must be 1-D, one group name a row")
-    if is_tensor(groups):
-        # numpy has no bfloat16; float64 holds whatever a smaller float holds
-        return (groups.detach().double() if groups.is_floating_point() else groups).cpu().numpy()  # type: ignore[no-any-return]
-    masked = isinstance(groups, np.ma.MaskedArray)  # masked names come out of tolist() as None
-    if isinstance(getattr(groups, "dtype", None), np.dtype) and groups.dtype.kind not in "OT" and not masked:
-        return np.asarray(groups)
-    values = groups.tolist() if hasattr(groups, "tolist") else list(groups)
-    return [v.item() if getattr(v, "ndim", None) == 0 else v for v in values]  # numpy's and torch's scalars
-
-
-def _of_one_kind(values: list[Any]) -> NDArray[Any] | list[str]:
-    """An array for a list of numbers or booleans, a list for one of strings."""
-    _refuse_missing([row for row, value in enumerate(values) if _is_missing(value)])
-    kinds = {type(value) for value in values}
-    if kinds == {str}:
-        return values
-    if kinds == {bytes}:
-        return _decoded(values)
-    if kinds == {bool}:
-        return np.array(values, dtype=bool)
-    if kinds == {int}:
-        if min(values) >= -(2**63) and max(values) < 2**63:
-            return np.array(values, dtype=np.int64)
-        raise InputError("groups has integers that need more than 64 bits: use strings instead")
-    if kinds <= {int, float}:
-        return np.array(values, dtype=np.float64)
-    if kinds & {list, tuple, np.ndarray}:
-        raise InputError("groups is nested, but it must be 1-D, one group name a row")
-    names = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise InputError(f"groups has names of type {names}: use only strings, only integers or only booleans")
-
-
-def _decoded(values: list[bytes]) -> list[str]:
-    try:
-        return [value.decode() for value in values]
-    except UnicodeDecodeError:
-        raise InputError("groups holds bytes that are not UTF-8: decode them to strings first") from None
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return True
-    # By name: pandas' two markers, without importing pandas to compare with them
-    return type(value).__name__ in ("NAType", "NaTType")
-
-
-def _refuse_missing(rows: Sequence[int] | NDArray[np.int64]) -> None:
-    if len(rows):
-        it = _it(rows)
-        raise InputError(f"groups has {_rows('without a name', rows)}: drop {it} or give {it} a group")
-
-
-def _whole(values: NDArray[Any]) -> NDArray[np.int64]:
-    """Floats that are whole numbers, as integers: labels often went through a table that knows only floats."""
-    values = values.astype(np.float64)  # 2^53 is infinity to a float16
-    _refuse_missing(np.flatnonzero(np.isnan(values)))
-    off = np.flatnonzero((values != np.trunc(values)) | (np.abs(values) >= 2.0**53))
-    if len(off):
-        raise InputError(
-            f"groups has the value {values[off[0]]} in row {off[0]}, which is no name of a group: "
-            "use strings, integers or booleans"
-        )
-    return values.astype(np.int64)
-
-
-# ---------------------------------------------------------------------------------------------- numbers and words
-
-
-def _whole_number(value: Any, what: str, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise InputError(f"{what} is {_plain(value)}, but it must be a whole number of at least {least}")
-    return int(value)
-
-
-def _check_epsilon(epsilon: Any) -> float:
-    if not isinstance(epsilon, Real) or not 0 < float(epsilon) < 1:
-        raise InputError(f"epsilon is {_plain(epsilon)}, but it must be a number above 0 and below 1, such as 0.1")
-    return float(epsilon)
-
-
-def _plain(value: Any) -> str:
-    """A value as a user would have typed it: 3 rather than np.int64(3)."""
-    return str(value) if isinstance(value, Real) else repr(value)
+# ---------------------------------------------------------------------------------------------- words
 
 
 def _shape(table: Any) -> tuple[int, ...]:

@@ -15,6 +15,8 @@ from crust.selection.algorithms import run_group
 from crust.selection.budget import resolve_k, split_budget
 from crust.selection.coreset import Coreset
 from crust.selection.greedy import Room
+from crust.selection.group_names import check_groups
+from crust.selection.options import Options, check_options
 from crust.selection.picks import Picks
 from crust.selection.plan import Plan, make_plan, show_bytes
 from crust.selection.progress import progress_bar
@@ -74,7 +76,7 @@ def select(
         >>> coreset.indices.tolist(), coreset.weights.tolist()
         ([0, 3], [3, 1])
     """
-    options = checks.check_options(
+    options = check_options(
         algorithm=algorithm,
         metric=metric,
         device=device,
@@ -92,7 +94,7 @@ def select(
             checks.check_directions(features)
     n, d = features.shape
     count = resolve_k(k, n)
-    grouping = checks.check_groups(groups, n)
+    grouping = check_groups(groups, n)
     names, codes = (None, np.zeros(n, np.int64)) if grouping is None else grouping
     sizes = np.bincount(codes, minlength=1)
     budgets = split_budget(count, sizes, min_per_group)
@@ -120,7 +122,7 @@ class _Work:
         codes: NDArray[np.int64],
         sizes: NDArray[np.int64],
         budgets: NDArray[np.int64],
-        options: checks.Options,
+        options: Options,
         plan: Plan,
         engine: Any,
     ):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from crust.errors import InputError
 from crust.selection.budget import resolve_k, split_budget
-from crust.selection.checks import Options, check_options
+from crust.selection.options import Options, check_options
 
 MIB = 2**20
 ALONE_POINTS = 8192  # groups from here on get all threads for themselves
