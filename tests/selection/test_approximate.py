@@ -93,22 +93,29 @@ def test_lazy_reads_a_matrix(dtype):
 @given(x=points(), share=st.floats(0, 1), epsilon=st.sampled_from([0.01, 0.1, 0.5, 0.9]), seed=st.integers(0, 99))
 def test_stochastic_is_the_obvious_one(x, share, epsilon, seed):
     k = max(1, round(share * len(x)))
-    rng = np.random.default_rng(seed)
-    picks = stochastic(make(x), k, epsilon=epsilon, rng=rng, threads=2, ticker=Ticker())
-    assert_is(picks, *obvious(all_distances(x), k, epsilon, np.random.default_rng(seed)))
+    expected = obvious(all_distances(x), k, epsilon, np.random.default_rng(seed))
+    for clusters in (0, 1, 2):
+        with pytest.MonkeyPatch.context() as patch:
+            if clusters:  # approximate distances for few points too; with clusters never, and as soon as there are two
+                patch.setattr("crust.selection.distances.ALL_EXACT", 0)
+                patch.setattr("crust.selection.gains.WORTH_CLUSTERS", 2.0 if clusters == 2 else 0.0)
+                patch.setattr("crust.selection.gains.CLUSTERED", 2)
+            rng = np.random.default_rng(seed)
+            assert_is(stochastic(make(x), k, epsilon=epsilon, rng=rng, threads=2, ticker=Ticker()), *expected)
 
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("d", [6, 40])
 @pytest.mark.parametrize("kind", ["proxies", "lattice", "duplicates"])
-def test_stochastic_settles_what_its_bounds_leave_open(metric, d, kind):
+def test_stochastic_settles_what_its_bounds_leave_open(metric, d, kind, monkeypatch):
     x = proxies(700, d)
     if kind == "lattice":
         x = np.round(3 * x) + 0.25
     elif kind == "duplicates":
         x = x[np.random.default_rng(0).integers(0, 200, 700)]
     expected = obvious(all_distances(x, metric), 250, 0.1, np.random.default_rng(5))
-    for threads in (1, 2):
+    for threads, worth in ((1, 0.0), (2, 1 / 6), (1, 2.0)):
+        monkeypatch.setattr("crust.selection.gains.WORTH_CLUSTERS", worth)  # never, where it pays, always
         rng = np.random.default_rng(5)
         assert not make(x, metric).exact
         picks = stochastic(make(x, metric), 250, epsilon=0.1, rng=rng, threads=threads, ticker=Ticker())

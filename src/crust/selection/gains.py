@@ -13,6 +13,7 @@ import numpy as np
 
 from crust.selection import loose
 from crust.selection.assign import WORTH_THREADS
+from crust.selection.clusters import Clusters, relative_error
 from crust.selection.distances import TILE_COLUMNS, UNIT, Distances
 from crust.selection.kernels import exact_pairs, kernel, snap, update_nearest
 from crust.selection.picks import FINER, magic_number
@@ -20,6 +21,8 @@ from crust.selection.workers import Ticker, spread
 
 HEIGHT = 256  # candidates of one tile
 FIRST_LOOK, SETTLE = 16, 4  # how many stale bounds are renewed, how many gains settled, in one go
+CLUSTERED, GROWTH = 32, 1.2  # from how many medoids on, and how often, clusters are made
+WORTH_CLUSTERS = 1 / 6  # of the points: above this share, all of them in tiles are looked at faster
 
 
 class Gains:
@@ -44,11 +47,16 @@ class Gains:
         self.done = 0
         self._products = not distances.exact and not distances.few and distances.root
         self._buffers = np.empty((threads, HEIGHT * min(self.points, TILE_COLUMNS)), np.float32)
+        self._clusters: Clusters | None = None
+        self._next_clusters = CLUSTERED
+        self._rows: np.ndarray | None = None  # the points in float32, one a row
         self._see(slice(None))
         self._set_bound()
 
     def pick(self, candidates: np.ndarray) -> tuple[int, float]:
         """Take the best of the candidates (rising indices), the lowest among equals; returns it and its gain."""
+        if self.done >= self._next_clusters and not self.distances.exact:
+            self._make_clusters(candidates)
         if self.bound == 0.0:  # all points coincide with a medoid
             best, gain, near = int(candidates[0]), 0.0, self._settle(candidates[:1])[1]
         else:
@@ -96,7 +104,8 @@ class Gains:
         for first in range(0, len(candidates), HEIGHT):
             some = candidates[first : first + HEIGHT]
             # the slack: gains are compared as sums of rounded distances
-            found = self._sums(some) * (1 + 2 * loose.SUM_ERROR) + 2 * self.slack
+            sums = self._sums(some) if self._clusters is None else self._cluster_sums(some, self._clusters)
+            found = sums * (1 + 2 * loose.SUM_ERROR) + 2 * self.slack
             self.bounds[some] = np.minimum(self.bounds[some], found)
             self.looked[some] = self.done
 
@@ -118,11 +127,32 @@ class Gains:
             else:
                 _bounds(distances.tile(some, columns.start, columns.stop, buffer), raised, parts[slot])
 
-        self._over_columns(work, len(some))
+        self._share_out(range(0, self.points, TILE_COLUMNS), work, len(some))
         return parts.sum(axis=0)
+
+    def _cluster_sums(self, some: np.ndarray, clusters: Clusters) -> np.ndarray:
+        sums = np.empty(len(some))
+
+        def work(part: slice, slot: int) -> None:
+            clusters.bounds(some[part], self.raised, sums[part])
+
+        size = max(1, len(some) // (4 * self.threads))
+        parts = [slice(first, first + size) for first in range(0, len(some), size)]
+        self._share_out(parts, work, len(some))
+        return sums
 
     def _settle(self, candidates: np.ndarray) -> tuple[np.ndarray, dict[int, list]]:
         """Exact gains, and for each candidate who is near it and how far, in pieces."""
+        if self._clusters is not None:
+            near, gains = {}, []
+            for e in candidates.tolist():
+                found, far, gain = self._clusters.near(e, self.limits, self.nearest, self.magic)
+                near[e] = [(found, far)]
+                gains.append(gain)
+            return np.array(gains), near
+        return self._settle_in_tiles(candidates)
+
+    def _settle_in_tiles(self, candidates: np.ndarray) -> tuple[np.ndarray, dict[int, list]]:
         distances, m = self.distances, len(candidates)
         parts = np.zeros((self.threads, m))
         near: dict[int, list] = {int(e): [] for e in candidates}
@@ -142,12 +172,11 @@ class Gains:
                     near[e].append((found[begin:end], far[begin:end]))
                 begin = end
 
-        self._over_columns(work, m)
+        self._share_out(range(0, self.points, TILE_COLUMNS), work, m)
         return parts.sum(axis=0), near
 
-    def _over_columns(self, work, rows: int) -> None:
-        threads = self.threads if rows * self.points > WORTH_THREADS else 1
-        spread(range(0, self.points, TILE_COLUMNS), work, threads, self.ticker)
+    def _share_out(self, units, work, rows: int) -> None:
+        spread(units, work, self.threads if rows * self.points > WORTH_THREADS else 1, self.ticker)
         self.ticker.step(rows * self.points)
 
     # ------------------------------------------------------------ state
@@ -176,11 +205,21 @@ class Gains:
             self.raised[where] = nearest
             return
         if distances.root:
-            relative, shift = distances.root_relative, distances.move
+            relative, shift = max(distances.root_relative, relative_error(distances)), distances.move
         else:
-            relative, shift = distances.relative, distances.shift
+            relative, shift = max(distances.relative, 2.1 * relative_error(distances)), distances.shift
         above = nearest + relative * self.limits[where].astype(np.float64) + shift
         self.raised[where] = np.nextafter((above * (1 + 4 * UNIT)).astype(np.float32), np.float32(np.inf))
+
+    def _make_clusters(self, candidates: np.ndarray) -> None:
+        """Sort the points into clusters, if these candidates would then have to look at few of them."""
+        distances = self.distances
+        if self._rows is None:
+            self._rows = np.ascontiguousarray(distances.yt.T) if distances.few else distances.y
+        clusters = Clusters(distances, self._rows, self.nearest, self.owner)
+        few = candidates[:: max(1, len(candidates) // 16)]
+        self._clusters = clusters if clusters.share(few) < WORTH_CLUSTERS else None
+        self._next_clusters = int(GROWTH * self.done) + 1
 
     def _set_bound(self) -> None:
         self.bound = self.points * float(self.nearest.max())
