@@ -11,6 +11,7 @@ SRC = Path(__file__).parents[1] / "src" / "crust"
 
 RANKS = [
     ["errors"],
+    ["networks"],
     ["selection", "noise", "gradients", "data", "models"],
     ["training", "theory"],
     ["methods"],

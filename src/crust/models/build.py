@@ -1,0 +1,107 @@
+"""`build_model`: a network by its name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from crust.errors import InputError, choices
+from crust.models.from_timm import TIMM, timm_config, timm_model
+from crust.models.parts import count
+from crust.models.resnet import ResNet
+from crust.models.small import mlp, small_cnn
+
+__all__ = ["MODELS", "build_model", "preprocessing", "settings_of"]
+
+# Every network by its name; a builder takes the shape of an example, the number of outputs and its own settings.
+MODELS: dict[str, Callable[..., nn.Module]] = {
+    **{f"resnet{depth}": partial(ResNet, depth=depth) for depth in (8, 14, 20, 32, 44, 56)},
+    "small_cnn": small_cnn,
+    "mlp": mlp,
+}
+
+
+def build_model(name: str, *, in_shape: Sequence[int], classes: int, seed: int = 0, **settings: Any) -> nn.Module:
+    """Build a network by name, with weights that depend on the seed alone.
+
+    Args:
+        name: one of `MODELS`, or `timm:NAME` for any network of timm.
+        in_shape: the shape of one example: (channels, height, width) for images, (d,) for vectors.
+        classes: the number of outputs; 1 for a scalar output.
+        seed: where the random weights come from; the random state of the program stays as it is.
+        **settings: those of the network: `hidden` and `dropout` for mlp, `width` and `dropout` for small_cnn,
+            `pretrained` and everything that `timm.create_model` takes for timm.
+
+    Returns:
+        The network, on the CPU, in train mode.
+
+    Example:
+        >>> model = build_model("resnet8", in_shape=(1, 8, 8), classes=10, seed=1)
+        >>> model(torch.zeros(2, 1, 8, 8)).shape
+        torch.Size([2, 10])
+        >>> build_model("resnet", in_shape=(1, 8, 8), classes=10)
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: unknown model 'resnet': use one of resnet8, ..., mlp, timm:NAME; did you mean ...
+    """
+    shape = tuple(count(size, "in_shape") for size in in_shape)
+    count(classes, "classes")
+    if isinstance(seed, bool) or not hasattr(seed, "__index__") or not 0 <= int(seed) < 2**63:
+        raise InputError(f"seed has the value {seed!r}: give a whole number of at least 0")
+    if isinstance(name, str) and name.startswith(TIMM) and name != TIMM:
+        builder: Callable[..., nn.Module] = partial(timm_model, name.removeprefix(TIMM))
+    else:
+        builder = MODELS[choices(name, [*MODELS, "timm:NAME"], "model")]
+        known = settings_of(name)
+        for setting in settings:
+            if not known:
+                raise InputError(f"{name} has no settings, but {setting!r} is given: leave it out")
+            choices(setting, known, f"setting of {name}")
+    # The generator of the CPU alone: torch.manual_seed would also seed every GPU.
+    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+        torch.random.default_generator.manual_seed(int(seed))
+        return builder(shape, classes, **settings).train()
+
+
+def settings_of(name: str) -> dict[str, Any]:
+    """The settings of one of `MODELS` and their defaults.
+
+    Example:
+        >>> settings_of("mlp")
+        {'hidden': (256, 256), 'dropout': 0.0}
+        >>> settings_of("resnet32")
+        {}
+    """
+    builder = MODELS[choices(name, MODELS, "model")]
+    fixed = builder.keywords if isinstance(builder, partial) else {}
+    parameters = inspect.signature(builder).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind == p.KEYWORD_ONLY and p.name not in fixed}
+
+
+def preprocessing(model: str | nn.Module) -> dict[str, Any] | None:
+    """How a network of timm wants its images: size, mean, standard deviation, interpolation, crop.
+
+    Args:
+        model: `timm:NAME`, before the network is built, or a network from `build_model`.
+
+    Returns:
+        The keywords of `timm.data.create_transform`; None for networks that take images as they are.
+
+    Example:
+        >>> preprocessing("timm:resnet18")["input_size"]
+        (3, 224, 224)
+        >>> preprocessing("resnet32") is None
+        True
+    """
+    from timm.data import resolve_data_config, resolve_model_data_config
+
+    if isinstance(model, nn.Module):
+        return dict(resolve_model_data_config(model)) if hasattr(model, "pretrained_cfg") else None
+    if not model.startswith(TIMM):
+        return None
+    return dict(resolve_data_config(pretrained_cfg=timm_config(model.removeprefix(TIMM)).to_dict()))

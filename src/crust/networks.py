@@ -1,0 +1,245 @@
+"""What crust needs to know about a network that it did not build: its logits and its last layer.
+
+Everything here only looks: afterwards the network and all random states are as they were.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from crust.errors import InputError, choices
+
+__all__ = ["check_outputs", "device_of", "evaluating", "last_linear", "logits_of", "training"]
+
+
+def logits_of(output: Any) -> Tensor:
+    """The logits in what a network returned: the tensor itself, or its `.logits` (or the key `"logits"`).
+
+    Args:
+        output: what `model(x)` gave.
+
+    Returns:
+        The logits.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> logits_of(SimpleNamespace(logits=torch.zeros(2, 3), loss=None)).shape
+        torch.Size([2, 3])
+        >>> logits_of((torch.zeros(2, 3), torch.zeros(2, 64)))
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: the model returns a tuple: let it return the logits, or an object with .logits
+    """
+    found = output if isinstance(output, Tensor) else getattr(output, "logits", None)
+    if found is None and isinstance(output, Mapping):
+        found = output.get("logits")
+    if not isinstance(found, Tensor):
+        kind = type(output).__name__
+        raise InputError(f"the model returns a {kind}: let it return the logits, or an object with .logits")
+    return found
+
+
+def call(model: nn.Module, x: Any) -> Any:
+    """What a network returns for a batch; a mapping is handed over by name, as transformers want it."""
+    return model(**x) if isinstance(x, Mapping) else model(x)
+
+
+def run(model: nn.Module, x: Any) -> Tensor:
+    """The logits of a batch."""
+    return logits_of(call(model, x))
+
+
+def move(x: Any, device: torch.device | str) -> Any:
+    """A batch on another device, whether it is one tensor or a mapping of them."""
+    if isinstance(x, Mapping):
+        return {name: value.to(device, non_blocking=True) for name, value in x.items()}
+    return x.to(device, non_blocking=True)
+
+
+def cut(x: Any, first: int, last: int) -> Any:
+    """Some rows of a batch, whether it is one tensor or a mapping of them."""
+    if isinstance(x, Mapping):
+        return {name: value[first:last] for name, value in x.items()}
+    return x[first:last]
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """The device of a network: that of its first parameter or buffer, else the CPU.
+
+    Example:
+        >>> device_of(nn.Linear(2, 3))
+        device(type='cpu')
+    """
+    for tensor in (*model.parameters(), *model.buffers()):
+        return tensor.device
+    return torch.device("cpu")
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Look at a network without changing it: eval mode, no gradients, and all random states put back afterwards.
+
+    Args:
+        model: the network. The flag of each of its modules is set and put back by itself, so that parts which are
+            frozen in eval mode stay so, and no `train()` of the user's own is called.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
+        >>> with evaluating(model):
+        ...     model.training, torch.is_grad_enabled()
+        (False, False)
+        >>> model.training
+        True
+    """
+    device = device_of(model)
+    devices = [device] if device.type in ("cuda", "xpu") else []
+    python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002 - kept, not used
+    try:
+        forked = torch.random.fork_rng(devices, device_type=device.type if devices else "cuda")
+        with _flags(model, False), forked, torch.no_grad():
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(legacy)  # noqa: NPY002
+
+
+@contextmanager
+def training(model: nn.Module) -> Iterator[None]:
+    """Run a network in train mode without gradients: BatchNorm statistics and random states move as in training.
+
+    Args:
+        model: the network; the flags of its modules are put back afterwards.
+
+    Example:
+        >>> model = nn.BatchNorm1d(1).eval()
+        >>> with training(model):
+        ...     _ = model(torch.ones(4, 1))
+        >>> model.training, model.running_mean.item() > 0
+        (False, True)
+    """
+    with _flags(model, True), torch.no_grad():
+        yield
+
+
+@contextmanager
+def _flags(model: nn.Module, flag: bool) -> Iterator[None]:
+    before = [(module, module.training) for module in model.modules()]
+    try:
+        for module, _ in before:
+            module.training = flag
+        yield
+    finally:
+        for module, was in before:
+            module.training = was
+
+
+def last_linear(model: nn.Module, sample: Any, name: str | None = None) -> tuple[str, nn.Module]:
+    """Find the layer whose output is the logits, by watching the network handle a few examples.
+
+    Args:
+        model: any network that returns logits, or an object with `.logits`.
+        sample: a batch of a few examples.
+        name: the layer's name in `model.named_modules()` where it is known; it is then taken without watching.
+
+    Returns:
+        The name and the layer: an `nn.Linear`, or a 1x1 convolution used as one.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+        >>> last_linear(model, torch.randn(2, 4))
+        ('2', Linear(in_features=8, out_features=3, bias=True))
+        >>> last_linear(nn.Sequential(nn.Linear(4, 3), nn.Softmax(1)), torch.randn(2, 4))
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: no linear layer of the model gives its output: name the last layer, one of 0, ...
+    """
+    candidates = {key: module for key, module in model.named_modules() if _is_linear(module)}
+    if name is not None:
+        if name not in candidates and name in dict(model.named_modules()):
+            kind = type(model.get_submodule(name)).__name__
+            raise InputError(f"the layer {name!r} is a {kind}: name an nn.Linear, one of {_shown(candidates)}")
+        return name, candidates[choices(name, candidates, "layer")]
+    if not candidates:
+        raise InputError("the model has no linear layer: use the proxy 'logits', which needs none")
+
+    calls: list[tuple[str, Tensor]] = []
+    # An activation in place would change the output after the call: hence the copies.
+    handles = [
+        module.register_forward_hook(lambda _module, _args, out, key=key: calls.append((key, out.detach().clone())))
+        for key, module in candidates.items()
+    ]
+    try:
+        with evaluating(model):
+            logits = run(model, move(sample, device_of(model)))
+    finally:
+        for handle in handles:
+            handle.remove()
+    for key, out in reversed(calls):
+        if out.numel() == logits.numel() and _same(out.reshape(logits.shape), logits):
+            return key, candidates[key]
+    raise InputError(
+        f"no linear layer of the model gives its output: name the last layer, one of {_shown(candidates)}, "
+        "or use the proxy 'logits', which needs none"
+    )
+
+
+def _is_linear(module: nn.Module) -> bool:
+    if isinstance(module, nn.Conv2d):
+        return module.kernel_size == (1, 1) and module.groups == 1
+    return isinstance(module, nn.Linear)
+
+
+def _same(out: Tensor, logits: Tensor) -> bool:
+    return torch.allclose(out, logits.to(out.dtype), rtol=0, atol=0, equal_nan=True)
+
+
+def _shown(names: Mapping[str, nn.Module]) -> str:
+    last = [name or "''" for name in names][-5:]
+    return ("…, " if len(names) > 5 else "") + ", ".join(last)
+
+
+def check_outputs(model: nn.Module, sample: Any, classes: int) -> None:
+    """Make sure that a network takes the data and gives one output a class; else say in one sentence what is wrong.
+
+    Args:
+        model: the network; nothing in it changes.
+        sample: a batch of a few examples.
+        classes: how many outputs it must have; 1 for a scalar output.
+
+    Example:
+        >>> check_outputs(nn.Linear(4, 3), torch.randn(2, 4), 3)
+        >>> check_outputs(nn.Linear(4, 3), torch.randn(2, 4), 10)
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: the model has 3 outputs, but the data has 10 classes: give the model 10 outputs
+    """
+    first = next(iter(sample.values())) if isinstance(sample, Mapping) else sample
+    n = len(first)
+    with evaluating(model):
+        try:
+            output = call(model, move(sample, device_of(model)))
+        except Exception as error:
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise InputError(
+                f"the model cannot take an example of shape {tuple(first.shape[1:])}: {reason.rstrip('.')}"
+            ) from error
+    logits = logits_of(output)
+    if logits.shape in ((n,), (n, 1)) and classes == 1:
+        return
+    if logits.ndim != 2 or len(logits) != n:
+        raise InputError(
+            f"the model gives an output of shape {tuple(logits.shape)} for {n} examples: "
+            f"let it return logits of shape ({n}, {classes})"
+        )
+    if logits.shape[1] != classes:
+        raise InputError(
+            f"the model has {logits.shape[1]} outputs, but the data has {classes} classes: "
+            f"give the model {classes} outputs"
+        )
