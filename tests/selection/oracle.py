@@ -9,7 +9,8 @@ def float32_distances(x: np.ndarray, metric: str = "euclidean") -> np.ndarray:
     """All distances by the one formula, rounded to float32."""
     x = np.asarray(x, np.float64)
     if metric == "cosine":
-        x = x / np.sqrt((x * x).sum(axis=1))[:, None]
+        x = x / np.abs(x).max(axis=1)[:, None]  # so that parallel rows become equal ones
+        x = x / np.sqrt(sum(column * column for column in x.T))[:, None]
     squares = np.zeros((len(x), len(x)))
     for column in x.T:
         squares += (column[:, None] - column) ** 2

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crust.selection import prepare
+from crust.selection.approximate import lazy, stochastic
+from crust.selection.central import central, random
 from crust.selection.device import greedy_on_device
 from crust.selection.greedy import Greedy
 from crust.selection.options import Options
@@ -34,10 +36,23 @@ def run_group(
     if device is not None and options.algorithm in ("greedy", "lazy"):
         on_device, unit = prepare.device_distances(features, index, options.metric, device, limit)
         return greedy_on_device(on_device, k, ticker), unit
-    approximate = options.algorithm == "greedy"
-    distances, unit = prepare.group_distances(features, index, options.metric, approximate=approximate)
-    run = Greedy(distances, k, room=room if store else None, list_bytes=limit // 2, threads=threads, ticker=ticker)
-    return run.run(), unit
+    rng = np.random.default_rng([options.seed, group])
+    keep = room if store else None
+    means: dict[str, Any] = {"threads": threads, "ticker": ticker}
+    exact = options.algorithm == "lazy"
+    distances, unit = prepare.group_distances(features, index, options.metric, approximate=not exact)
+    match options.algorithm:
+        case "greedy":
+            return Greedy(distances, k, room=keep, list_bytes=limit // 2, **means).run(), unit
+        case "lazy":
+            return lazy(distances, k, room=keep, **means), unit
+        case "stochastic":
+            return stochastic(distances, k, epsilon=options.epsilon, rng=rng, **means), unit
+        case "central":
+            return central(distances, k, **means), unit
+        case "random":
+            return random(distances, k, rng=rng, **means), unit
+    raise AssertionError(options.algorithm)
 
 
 def tensor_device(features: Any, options: Options) -> Any:

@@ -74,7 +74,7 @@ def select(
         >>> points = np.array([[0.0, 0.0], [0.1, 0.0], [0.0, 0.1], [5.0, 5.0]])
         >>> coreset = select(points, 2)
         >>> coreset.indices.tolist(), coreset.weights.tolist()
-        ([0, 3], [3, 1])
+        ([1, 3], [3, 1])
     """
     options = check_options(
         algorithm=algorithm,
