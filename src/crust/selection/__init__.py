@@ -10,9 +10,18 @@ if TYPE_CHECKING:
     from crust.selection.entry import select as select
     from crust.selection.plan import Estimate as Estimate
     from crust.selection.plan import estimate as estimate
+    from crust.selection.reservoir import StreamPicks as StreamPicks
+    from crust.selection.reservoir import sieve_stream as sieve_stream
 
 # Imported when first used: the kernels need numba, which takes its time.
-_HOMES = {"Coreset": "coreset", "Estimate": "plan", "estimate": "plan", "select": "entry"}
+_HOMES = {
+    "Coreset": "coreset",
+    "Estimate": "plan",
+    "StreamPicks": "reservoir",
+    "estimate": "plan",
+    "select": "entry",
+    "sieve_stream": "reservoir",
+}
 
 __all__ = sorted(_HOMES)
 

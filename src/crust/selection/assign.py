@@ -53,6 +53,13 @@ def complete(distances: Distances, order: np.ndarray, widest: float, *, threads:
     return Picks(order, parts.sum(axis=0), owner, nearest)
 
 
+def part_of(distances: Distances, rows: np.ndarray, *, approximate: bool = True) -> Distances:
+    """The distances among some of the points."""
+    if distances.matrix is None:
+        return Distances.of_points(distances.x[rows], distances.metric, approximate)
+    return Distances.of_matrix(distances.matrix, rows if distances.index is None else distances.index[rows])
+
+
 def error_terms(distances: Distances) -> tuple[float, float, float]:
     """What `limit` needs to know about the error of approximate distances."""
     if distances.exact:

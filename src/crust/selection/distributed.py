@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crust.selection.assign import complete, diameter
+from crust.selection.assign import complete, diameter, part_of
 from crust.selection.distances import Distances
 from crust.selection.engines import Engine
 from crust.selection.gains import Gains
@@ -109,7 +109,7 @@ def _round_one_here(
 
     def work(s: int, slot: int) -> None:
         rows = members[s]
-        chosen[s] = rows[_solve(_part(distances, rows), k, memory, rooms[slot], ticker)]
+        chosen[s] = rows[_solve(part_of(distances, rows), k, memory, rooms[slot], ticker)]
 
     spread(range(len(members)), work, threads, ticker)
     return chosen
@@ -149,7 +149,7 @@ def _second_round(
     """The choice among all that the shards chose, and that of the shard which suits the measured points best."""
     union = np.sort(np.concatenate(chosen))
     rows = np.concatenate([measured, np.setdiff1d(union, measured)])
-    part = distances if len(rows) == distances.n else _part(distances, rows)
+    part = distances if len(measured) == distances.n else part_of(distances, rows)
     places = np.empty(distances.n, np.int64)
     places[rows] = np.arange(len(rows))
     gains = Gains(part, widest, points=len(measured), threads=threads, ticker=ticker)
@@ -165,10 +165,3 @@ def _second_round(
 
     full = [shard for shard in chosen if len(shard) == k]
     return [rows[order], *([min(full, key=objective)] if full else [])]
-
-
-def _part(distances: Distances, rows: NDArray[np.int64]) -> Distances:
-    """The distances among some of the points."""
-    if distances.matrix is None:
-        return Distances.of_points(distances.x[rows], distances.metric)
-    return Distances.of_matrix(distances.matrix, rows if distances.index is None else distances.index[rows])
