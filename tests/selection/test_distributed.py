@@ -11,10 +11,11 @@ from tests.selection.common import all_distances, check_picks, make, proxies
 from tests.selection.oracle import brute_force_optimum, facility, greedy_oracle
 from tests.selection.strategies import points
 
+from crust.errors import InputError
 from crust.selection import distributed
 from crust.selection.distances import Distances
 from crust.selection.distributed import greedi
-from crust.selection.engines import Local, SharedArray
+from crust.selection.engines import Local, SharedArray, open_engine
 from crust.selection.greedy import Greedy
 from crust.selection.workers import Stopped, Ticker
 
@@ -93,6 +94,18 @@ def test_processes_share_the_points():
             np.testing.assert_array_equal(shared.open(), x)
         with pytest.raises(FileNotFoundError):
             shared.open()
+
+
+def test_engines_by_name():
+    with open_engine("local", 1) as engine:
+        assert list(engine.map(abs, [-3])) == [3]
+    mine = Elsewhere()
+    for given_engine in (None, mine):
+        with open_engine(given_engine, 1) as engine:
+            assert engine is given_engine
+    for wrong in ("lokal", 7):
+        with pytest.raises(InputError, match="unknown engine"), open_engine(wrong, 1):
+            pass
 
 
 def test_an_error_in_a_process_comes_back():

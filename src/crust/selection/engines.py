@@ -15,6 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from crust.errors import choices
+
+ENGINES = ("local",)
+
 
 class Engine(Protocol):
     """Runs a function on many items, wherever that may be.
@@ -79,6 +83,29 @@ class Local:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@contextmanager
+def open_engine(engine: Any, workers: int) -> Iterator[Engine | None]:
+    """What the user named as an engine, ready for work; it is closed at the end if it was opened here.
+
+    Args:
+        engine: None for no other place than here, `"local"` for processes, or an engine.
+        workers: how many processes.
+
+    Example:
+        >>> with open_engine("cloud", 2):
+        ...     pass
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: unknown engine 'cloud': use one of local
+    """
+    if engine is None or hasattr(engine, "map"):
+        yield engine
+        return
+    choices(engine, ENGINES, "engine")
+    with Local(workers) as local:
+        yield local
 
 
 def _begin() -> None:
