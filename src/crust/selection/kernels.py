@@ -262,21 +262,3 @@ def update_nearest(found, distances, medoid, picked, nearest, owner, changed, ol
         elif d == nearest[i] and medoid < owner[i] and not picked[i]:
             owner[i] = medoid
     return count
-
-
-@kernel
-def marginal_gains(tile, medoids, magic, nearest, owner, gains):
-    """Medoids one after another: how much nearer each brings the points of the tile's columns, and who is nearest."""
-    width = tile.shape[1]
-    for r in range(tile.shape[0]):
-        row = tile[r]
-        medoid = medoids[r]
-        total = 0.0
-        for j in range(width):
-            total += max(0.0, snap(nearest[j], magic) - snap(row[j], magic))
-        gains[r] += total
-        for j in range(width):
-            d = row[j]
-            if d < nearest[j] or (d == nearest[j] and medoid < owner[j]):
-                nearest[j] = d
-                owner[j] = medoid
