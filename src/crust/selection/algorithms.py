@@ -11,9 +11,11 @@ from crust.selection import prepare
 from crust.selection.approximate import lazy, stochastic
 from crust.selection.central import central, random
 from crust.selection.device import greedy_on_device
+from crust.selection.distributed import greedi
 from crust.selection.greedy import Greedy
 from crust.selection.options import Options
 from crust.selection.picks import Picks
+from crust.selection.streaming import sieve
 from crust.selection.workers import Ticker
 
 
@@ -48,6 +50,10 @@ def run_group(
             return lazy(distances, k, room=keep, **means), unit
         case "stochastic":
             return stochastic(distances, k, epsilon=options.epsilon, rng=rng, **means), unit
+        case "sieve":
+            return sieve(distances, k, epsilon=options.epsilon, rng=rng, **means), unit
+        case "greedi":
+            return greedi(distances, k, rng=rng, engine=engine, memory=limit // (2 * threads), **means), unit
         case "central":
             return central(distances, k, **means), unit
         case "random":

@@ -107,6 +107,21 @@ class Coreset:
         """
         return len(self.assignment)
 
+    def arrays(self) -> dict[str, Any]:
+        """All fields by name, to be kept in a larger file; `from_arrays` takes them back.
+
+        Example:
+            >>> coreset = Coreset([1], [2], [0, 0], [1.0], 0.5, [0.5, 0.0])
+            >>> Coreset.from_arrays(coreset.arrays()).objective
+            0.5
+        """
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+    @classmethod
+    def from_arrays(cls, fields: dict[str, Any]) -> Coreset:
+        """The coreset whose `arrays` these are."""
+        return cls(**fields)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one Parquet file: all of it or, where anything goes wrong, nothing.
 

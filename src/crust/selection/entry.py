@@ -14,6 +14,7 @@ from crust.selection import checks, prepare
 from crust.selection.algorithms import run_group
 from crust.selection.budget import resolve_k, split_budget
 from crust.selection.coreset import Coreset
+from crust.selection.engines import ENGINES, open_engine
 from crust.selection.greedy import Room
 from crust.selection.group_names import check_groups
 from crust.selection.options import Options, check_options
@@ -21,8 +22,6 @@ from crust.selection.picks import Picks
 from crust.selection.plan import Plan, make_plan, show_bytes
 from crust.selection.progress import progress_bar
 from crust.selection.workers import Ticker, spread
-
-ENGINES = ("local",)
 
 log = logging.getLogger("crust")
 
@@ -85,7 +84,8 @@ def select(
         epsilon=epsilon,
         seed=seed,
     )
-    check_engine(engine)
+    if not hasattr(engine, "map") and engine is not None:
+        choices(engine, ENGINES, "engine")
     if metric == "precomputed":
         features = checks.check_precomputed(features)
     else:
@@ -101,16 +101,10 @@ def select(
     plan = make_plan(sizes, d, budgets, options)
     log.info("%s; at most %s", plan.path, show_bytes(plan.memory))
 
-    work = _Work(features, codes, sizes, budgets, options, plan, engine)
-    with progress_bar("selecting", progress) as report:
+    with progress_bar("selecting", progress) as report, open_engine(engine, plan.threads) as opened:
+        work = _Work(features, codes, sizes, budgets, options, plan, opened)
         picks = work.run(report)
     return _gather(work, picks, names, {"algorithm": algorithm, "metric": metric, "k": count, "seed": seed})
-
-
-def check_engine(engine: Any) -> None:
-    """Hold that the engine is one that is known, or an object that can map."""
-    if engine is not None and not callable(getattr(engine, "map", None)):
-        choices(engine, ENGINES, "engine")
 
 
 class _Work:
