@@ -1,1 +1,30 @@
-"""Data from files: one file a format."""
+"""Data of every kind as `Examples`: one file a format.
+
+`load` reads a dataset by name or path; `from_dataset` and `from_arrays` take what is in memory already; `batches` goes
+through examples on a device. `read_labels` takes labels from a file of their own, `hold_out` sets a share aside.
+"""
+
+from __future__ import annotations
+
+from crust.data.arrays import from_arrays
+from crust.data.augment import crop_flip
+from crust.data.batches import batches
+from crust.data.datasets import from_dataset
+from crust.data.examples import Bundle, Examples
+from crust.data.labels import encode_labels, read_labels
+from crust.data.loading import load, load_new
+from crust.data.splits import hold_out
+
+__all__ = [
+    "Bundle",
+    "Examples",
+    "batches",
+    "crop_flip",
+    "encode_labels",
+    "from_arrays",
+    "from_dataset",
+    "hold_out",
+    "load",
+    "load_new",
+    "read_labels",
+]

@@ -17,22 +17,22 @@ log = logging.getLogger("crust.data")
 
 def matrix(path: Path, columns: Sequence[str] | None, skip: Sequence[str] = ()) -> np.ndarray:
     """The named columns side by side; without names, all numeric ones but those to skip."""
-    table = _read(path)
+    table = read(path)
     names = table.column_names
     if columns:
         used = [choices(name, names, f"column of {path.name}") for name in columns]
     else:
         # A column without a name is the row index that pandas writes into CSV files.
-        used = [n for n in names if n and n not in skip and _is_numeric(table.schema.field(n).type)]
-        _refuse_nearly_numeric(table, [n for n in names if n and n not in skip and n not in used], path.name)
+        used = [n for n in names if n and n not in skip and is_numeric(table.schema.field(n).type)]
+        refuse_nearly_numeric(table, [n for n in names if n and n not in skip and n not in used], path.name)
         left_out = [name for name in names if name not in used]
         if not used:
             raise InputError(
-                f"{path.name} has no numeric column: its columns are {_listed(names)}; convert or name some"
+                f"{path.name} has no numeric column: its columns are {listed(names)}; convert or name some"
             )
         if left_out:
-            log.info("%s: vectors from %s; left out: %s", path.name, _listed(used), _listed(left_out))
-    blocks = [_numbers(table.column(name), f"column {name!r} of {path.name}") for name in used]
+            log.info("%s: vectors from %s; left out: %s", path.name, listed(used), listed(left_out))
+    blocks = [numbers(table.column(name), f"column {name!r} of {path.name}") for name in used]
     dtype = np.result_type(*blocks)
     values = np.empty((table.num_rows, sum(block.shape[1] for block in blocks)), dtype)
     start = 0
@@ -42,32 +42,37 @@ def matrix(path: Path, columns: Sequence[str] | None, skip: Sequence[str] = ()) 
     return values
 
 
-def column(path: Path, name: str | None) -> np.ndarray:
+def column(path: Path, name: str | None, what: str = "group") -> np.ndarray:
     """One column as whole numbers or text; the name may be left out where there is only one."""
-    import pyarrow as pa
-
-    table = _read(path)
+    table = read(path)
     names = [each for each in table.column_names if each]
     if name is None:
         if len(names) != 1:
-            raise InputError(
-                f"{path.name} has {len(names)} columns: name one with --group-column; it has {_listed(names)}"
-            )
+            how = "with --group-column" if what == "group" else f"as in {path.name}:{names[0]}"
+            raise InputError(f"{path.name} has {len(names)} columns: name one {how}; it has {listed(names)}")
         name = names[0]
-    values = table.column(choices(name, names, f"column of {path.name}"))
-    if values.null_count:
-        row = int(np.flatnonzero(values.is_null().to_numpy())[0])
-        raise InputError(f"row {row} of column {name!r} of {path.name} is empty: give every row a group")
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
-    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
-        return values.to_numpy()
-    if pa.types.is_boolean(values.type):
-        return values.cast(pa.int64()).to_numpy()
-    return np.array(values.cast(pa.string()).to_pylist(), dtype=str)
+    return values(table, choices(name, names, f"column of {path.name}"), path.name, what)
 
 
-def _read(path: Path) -> Any:
+def values(table: Any, name: str, file: str, what: str) -> np.ndarray:
+    """One column of a table, a value a row, none of them missing."""
+    import pyarrow as pa
+
+    found = table.column(name)
+    if found.null_count:
+        row = int(np.flatnonzero(found.is_null().to_numpy())[0])
+        raise InputError(f"row {row} of column {name!r} of {file} is empty: give every row a {what}")
+    if pa.types.is_dictionary(found.type):
+        found = found.cast(found.type.value_type)
+    if pa.types.is_integer(found.type) or pa.types.is_floating(found.type):
+        return found.to_numpy()
+    if pa.types.is_boolean(found.type):
+        return found.cast(pa.int64()).to_numpy()
+    return np.array(found.cast(pa.string()).to_pylist(), dtype=str)
+
+
+def read(path: Path) -> Any:
+    """The whole table, as pyarrow has it."""
     if path.suffix.lower() == ".parquet":
         import pyarrow.parquet
 
@@ -108,21 +113,21 @@ def _has_header(cells: list[str], name: str) -> bool:
     return counted
 
 
-def _numbers(values: Any, where: str) -> np.ndarray:
+def numbers(values: Any, where: str) -> np.ndarray:
     """A column as an (n, width) block; nulls become NaN, which the selection reports by row."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     kind = values.type
-    if _is_list(kind):
+    if is_list(kind):
         lengths = pc.unique(pc.list_value_length(values)).to_pylist()
         if values.null_count or len(lengths) != 1:
             raise InputError(f"{where} holds lists of different lengths: give every row the same number of values")
-        flat = _numbers(pa.chunked_array([chunk.flatten() for chunk in values.chunks], kind.value_type), where)
+        flat = numbers(pa.chunked_array([chunk.flatten() for chunk in values.chunks], kind.value_type), where)
         return flat.reshape(len(values), lengths[0])
     if pa.types.is_boolean(kind):
         values = values.cast(pa.uint8())
-    elif not _is_numeric(kind) or pa.types.is_decimal(kind):
+    elif not is_numeric(kind) or pa.types.is_decimal(kind):
         row = _first_text(values)
         if row is not None:
             raise InputError(f"{where} is not numeric: row {row} holds {values[row].as_py()!r}; choose other columns")
@@ -130,17 +135,17 @@ def _numbers(values: Any, where: str) -> np.ndarray:
     return values.to_numpy().reshape(-1, 1)
 
 
-def _is_list(kind: Any) -> bool:
+def is_list(kind: Any) -> bool:
     import pyarrow as pa
 
     return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
 
 
-def _is_numeric(kind: Any) -> bool:
+def is_numeric(kind: Any) -> bool:
     import pyarrow as pa
 
-    if _is_list(kind):
-        return _is_numeric(kind.value_type) and not _is_list(kind.value_type)
+    if is_list(kind):
+        return is_numeric(kind.value_type) and not is_list(kind.value_type)
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 
@@ -157,7 +162,7 @@ def _first_text(values: Any) -> int | None:
     return next((i for i, v in enumerate(values.to_pylist()) if v is not None and not _is_number(v)), None)
 
 
-def _refuse_nearly_numeric(table: Any, names: list[str], file: str) -> None:
+def refuse_nearly_numeric(table: Any, names: list[str], file: str) -> None:
     """A typing error in one cell makes text of a whole column: leaving it out in silence would change the answer."""
     import pyarrow as pa
 
@@ -172,6 +177,6 @@ def _refuse_nearly_numeric(table: Any, names: list[str], file: str) -> None:
             raise InputError(f"column {name!r} of {file} is nearly numeric{held}; correct it or name the --columns")
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     shown = ", ".join(map(str, names[:10]))
     return f"{shown}, … ({len(names)})" if len(names) > 10 else shown

@@ -40,7 +40,7 @@ def read_matrix(spec: str | Path, columns: Sequence[str] | None = None, skip: Se
         (3, 2)
     """
     path, key = split_spec(spec)
-    with _reading(path):
+    with reading(path):
         if path.suffix.lower() in TABLES:
             return _checked_matrix(table_files.matrix(path, columns, skip), path.name)
         if columns:
@@ -65,10 +65,16 @@ def read_column(spec: str | Path, column: str | None = None) -> np.ndarray:
         >>> read_column(path).tolist()
         ['cat', 'dog', 'cat']
     """
+    values = read_values(spec, column, "group")
+    return _checked_names(values, split_spec(spec)[0].name)
+
+
+def read_values(spec: str | Path, column: str | None, what: str) -> np.ndarray:
+    """One value a row, as it stands in the file; `what` it is, for the error messages."""
     path, key = split_spec(spec)
-    with _reading(path):
+    with reading(path):
         if path.suffix.lower() in TABLES:
-            values = table_files.column(path, column)
+            values = table_files.column(path, column, what)
         elif column is not None:
             raise InputError(f"{path.name} has no columns: use a column only with a table ({', '.join(TABLES)})")
         else:
@@ -76,10 +82,10 @@ def read_column(spec: str | Path, column: str | None = None) -> np.ndarray:
             if values.ndim == 2 and values.shape[1] == 1:
                 values = values[:, 0]
             if values.ndim != 1:
-                raise InputError(f"{path.name} has shape {values.shape}: give one group name a row, shape (n,)")
+                raise InputError(f"{path.name} has shape {values.shape}: give one {what} a row, shape (n,)")
         if values.size == 0:
-            raise InputError(f"{path.name} is empty: give one group name a row")
-        return _checked_names(values, path.name)
+            raise InputError(f"{path.name} is empty: give one {what} a row")
+        return values
 
 
 def split_spec(spec: str | Path) -> tuple[Path, str | None]:
@@ -108,7 +114,7 @@ def _open_array(path: Path, key: str | None) -> np.ndarray:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def reading(path: Path) -> Iterator[None]:
     """Turn whatever goes wrong with a file into one sentence about that file."""
     if path.is_dir():
         raise InputError(f"{path} is a folder: give a file ending in one of {', '.join(SUFFIXES)}")

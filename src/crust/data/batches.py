@@ -1,0 +1,190 @@
+"""Batches on the device: gathered, augmented and normalised at once from memory, or item by item from a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crust.data.augment import crop_flip
+from crust.data.datasets import augmenting, input_of, items, seeded
+from crust.data.examples import Examples, gather
+from crust.errors import InputError
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["batches"]
+
+
+def batches(
+    examples: Examples,
+    order: Any = None,
+    batch_size: int = 128,
+    *,
+    augment: bool = False,
+    generator: torch.Generator | None = None,
+    device: Any = "cpu",
+    workers: int = 0,
+    channels_last: bool = True,
+) -> Iterator[tuple[Any, NDArray[np.int64]]]:
+    """Go through examples in a given order, a batch at a time.
+
+    Images in memory are gathered, augmented and normalised a whole batch at a time on the device. Items of a dataset
+    are read by a DataLoader; whatever they draw at random is seeded by the generator, batch by batch, so that the
+    number of workers changes nothing, and no random number outside is used up.
+
+    Args:
+        examples: what to read.
+        order: positions, each as often as wanted; None for all of them in the order of the dataset.
+        batch_size: how many at a time; the last batch has what is left.
+        augment: for images in memory pad-crop and mirror, for image folders the random crops of their dataset;
+            features, and datasets that know no other form, stay as they are.
+        generator: a CPU generator, where anything is random.
+        device: where the batches shall be.
+        workers: processes that read a dataset; tensors in memory need none.
+        channels_last: whether images lie in memory channel by channel (False) or pixel by pixel (True).
+
+    Returns:
+        Pairs: the inputs of a batch on the device, as float32 and normalised, and their positions.
+
+    Example:
+        >>> from crust.data import load
+        >>> x, rows = next(batches(load("digits").test, [5, 3, 8], 2))
+        >>> x.shape, rows
+        (torch.Size([2, 1, 8, 8]), array([5, 3]))
+    """
+    rows = np.arange(len(examples)) if order is None else np.asarray(order, dtype=np.int64)
+    if rows.ndim != 1 or (rows.size and not (rows.min() >= 0 and rows.max() < len(examples))):
+        raise InputError(f"the order does not fit {len(examples)} examples: give positions below that")
+    if batch_size < 1:
+        raise InputError(f"the batch size is {batch_size}: give at least 1")
+    if augment and generator is None and examples.kind != "features":
+        raise InputError("augmentation draws random numbers: give a generator")
+    parts = [rows[start : start + batch_size] for start in range(0, len(rows), batch_size)]
+    if examples.kind == "dataset":
+        found = _from_dataset(examples, parts, augment, generator, device, workers)
+    else:
+        found = _from_memory(examples, parts, augment, generator, device)
+    return _finished(found, parts, examples, device, channels_last)
+
+
+def _from_memory(
+    examples: Examples, parts: list[NDArray[np.int64]], augment: bool, generator: Any, device: Any
+) -> Iterator[Any]:
+    for rows in parts:
+        x = gather(examples.inputs, rows).to(device)
+        if augment and examples.kind == "images":
+            # four pixels for images of 32, as He et al.; as much in proportion for others
+            x = crop_flip(x, generator, padding=max(1, round(x.shape[-1] / 8)), mirror=examples.mirror)
+        yield x
+
+
+def _from_dataset(
+    examples: Examples, parts: list[NDArray[np.int64]], augment: bool, generator: Any, device: Any, workers: int
+) -> Iterator[Any]:
+    import torch
+    from torch.utils.data import DataLoader
+
+    if generator is None:
+        seeds = list(range(len(parts)))
+    else:
+        seeds = torch.randint(0, 2**62, (len(parts),), generator=generator).tolist()
+    loader: Any = DataLoader(
+        _Batches(augmenting(examples.inputs) if augment else examples.inputs),  # type: ignore[arg-type]
+        batch_sampler=[[seed, *rows.tolist()] for seed, rows in zip(seeds, parts, strict=True)],
+        collate_fn=_as_it_is,
+        num_workers=min(workers, len(parts)),
+        pin_memory=torch.device(device).type == "cuda",
+        generator=torch.Generator(),  # else the DataLoader draws from the global one
+    )
+    for x in loader:
+        if isinstance(x, InputError):
+            raise x
+        yield x
+
+
+class _Batches:
+    """A dataset seen by the DataLoader: asked for a seed and positions, it answers with a whole batch."""
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitems__(self, request: Sequence[int]) -> Any:
+        seed, *rows = request
+        try:
+            with seeded(seed):
+                return _collate([input_of(item) for item in items(self.dataset, rows)], rows)
+        except InputError as error:  # as a value, so that its sentence comes through from a worker alone
+            return error
+
+
+def _as_it_is(batch: Any) -> Any:
+    return batch
+
+
+def _collate(inputs: list[Any], rows: list[int]) -> Any:
+    from torch.utils.data import default_collate
+
+    try:
+        return default_collate(inputs)
+    except TypeError:
+        raise InputError(
+            f"item {rows[0]} of the dataset is a {type(inputs[0]).__name__}: "
+            "give the dataset a transform that makes tensors"
+        ) from None
+    except (RuntimeError, ValueError):
+        shapes = [getattr(x, "shape", None) for x in inputs]
+        other = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), None)
+        if other is None:
+            raise
+        raise InputError(
+            f"items {rows[0]} and {rows[other]} of the dataset have different shapes, {tuple(shapes[0] or ())} and "
+            f"{tuple(shapes[other] or ())}: bring all to one"
+        ) from None
+
+
+def _finished(
+    found: Iterator[Any], parts: list[NDArray[np.int64]], examples: Examples, device: Any, channels_last: bool
+) -> Iterator[tuple[Any, NDArray[np.int64]]]:
+    import torch
+
+    scale = None
+    for x, rows in zip(found, parts, strict=True):
+        if not isinstance(x, torch.Tensor):
+            yield _moved(x, device), rows
+            continue
+        if scale is None and examples.mean is not None and examples.std is not None:
+            shape = (1, -1, 1, 1) if x.ndim == 4 else (1, -1)
+            both = (examples.mean, examples.std)
+            scale = [torch.tensor(values, dtype=torch.float32, device=device).view(shape) for values in both]
+        yield _normalised(x.to(device, non_blocking=True), scale, channels_last), rows
+
+
+def _normalised(x: torch.Tensor, scale: Any, channels_last: bool) -> torch.Tensor:
+    """As ToTensor and Normalize compute it, bit for bit."""
+    import torch
+
+    if x.dtype.is_floating_point or x.dtype == torch.uint8:
+        layout = torch.channels_last if channels_last and x.ndim == 4 else torch.contiguous_format
+        pixels = x.dtype == torch.uint8
+        x = x.to(torch.float32, memory_format=layout)  # tensors from memory were gathered, so this is no one else's
+        if pixels:
+            x.div_(255)
+        if scale is not None:
+            x.sub_(scale[0]).div_(scale[1])
+    return x
+
+
+def _moved(x: Any, device: Any) -> Any:
+    """Inputs that are a dict or a list of tensors, as language models have them."""
+    if isinstance(x, dict):
+        return {key: _moved(value, device) for key, value in x.items()}
+    if isinstance(x, (list, tuple)):
+        return [_moved(value, device) for value in x]
+    return x.to(device, non_blocking=True) if hasattr(x, "to") else x

@@ -1,0 +1,198 @@
+"""Labels as the user gave them, and as numbers from 0: the checks, and labels from a file of their own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crust.data import vectors
+from crust.errors import InputError, choices
+
+__all__ = ["encode_labels", "read_labels"]
+
+log = logging.getLogger("crust.data")
+
+
+def encode_labels(
+    values: Any, classes: Sequence[Any] | None = None, where: str = "the labels"
+) -> tuple[NDArray[np.int64], list[Any]]:
+    """Turn labels of any kind into numbers from 0 to C − 1, and keep what the user calls the classes.
+
+    Args:
+        values: one label an example: whole numbers (also stored as floats), text, or true and false.
+        classes: the classes where they are known. Labels are then looked up by value; whole numbers also by position
+            where the classes are names. None takes the different labels, sorted.
+        where: what to call the labels in an error message.
+
+    Returns:
+        The numbers as int64, and the list of classes.
+
+    Example:
+        >>> encode_labels(["dog", "cat", "dog"])
+        (array([1, 0, 1]), ['cat', 'dog'])
+        >>> encode_labels([1, 0, 1], classes=["cat", "dog"])[0]
+        array([1, 0, 1])
+        >>> encode_labels([0.0, 1.5])
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: label 1.5 in row 1 of the labels is not a whole number: use whole numbers or text
+    """
+    plain = _plain(values, where)
+    if classes is not None:
+        return _look_up(plain, list(classes), where), list(classes)
+    names, codes = np.unique(plain, return_inverse=True)
+    if len(names) == 1:
+        raise InputError(f"all of {where} are {names[0].item()!r}: training needs at least two classes")
+    return codes.reshape(-1).astype(np.int64), names.tolist()
+
+
+def read_labels(
+    spec: str | Path, n: int, classes: Sequence[Any] | None = None, rows: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """Read labels from a file of their own, such as the human labels of CIFAR-10N.
+
+    Args:
+        spec: a file with one label a row: .npy, .npz:KEY, .safetensors:KEY, .csv:COLUMN, .tsv:COLUMN, .parquet:COLUMN;
+            key and column may be left out where there is only one.
+        n: how many labels there must be.
+        classes: the classes, for labels given by name; without them labels are whole numbers from 0.
+        rows: which of the n to return, where not all of the examples are used.
+
+    Returns:
+        Numbers from 0 to C − 1, int64.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "human.npz"
+        >>> np.savez(path, worse=np.array([1, 0, 2], dtype=np.uint8))
+        >>> read_labels(f"{path}:worse", 3)
+        array([1, 0, 2])
+    """
+    values, where = _read(spec)
+    if len(values) != n:
+        raise InputError(f"{where} holds {len(values)} labels, but there are {n} examples: give one label an example")
+    if classes is None:
+        plain = _plain(values, where)
+        if plain.dtype.kind == "U":
+            raise InputError(f"{where} holds text: say which classes there are")
+        classes = list(range(int(plain.max()) + 1))
+    codes, _ = encode_labels(values, classes, where)
+    return codes if rows is None else codes[rows]
+
+
+def check_classes(labels: NDArray[np.int64], classes: Sequence[Any], where: str = "the labels") -> None:
+    """Refuse labels of one class only; say where a class has a single example."""
+    counts = np.bincount(labels, minlength=len(classes))
+    if (counts > 0).sum() == 1:
+        raise InputError(f"all of {where} are {classes[int(counts.argmax())]!r}: training needs at least two classes")
+    single = np.flatnonzero(counts == 1)
+    if single.size:
+        more = f" and {single.size - 1} more have" if single.size > 1 else " has"
+        log.warning("class %r%s a single example: it is never held out, and its label cannot be judged",
+                    classes[int(single[0])], more)  # fmt: skip
+
+
+def check_codes(labels: Any, n: int, classes: int, where: str = "the labels") -> NDArray[np.int64]:
+    """Labels that are numbers already: as many as examples, from 0 to C − 1."""
+    codes = _plain(labels, where) if n else np.zeros(0, np.int64)
+    if codes.dtype.kind == "U":
+        raise InputError(f"{where} are text, such as {codes[0].item()!r}: give numbers from 0 to {classes - 1}")
+    codes = codes.astype(np.int64)
+    if len(codes) != n:
+        raise InputError(f"there are {len(codes)} labels for {n} examples: give one label an example")
+    _refuse_outside(codes, classes, where)
+    return codes
+
+
+def _read(spec: str | Path) -> tuple[NDArray[Any], str]:
+    """The values of a file, and what to call them."""
+    text = str(spec)
+    head, colon, key = text.rpartition(":")
+    if colon and head.lower().endswith(vectors.TABLES) and not Path(text).exists():
+        path, column = Path(head), key or None
+        return vectors.read_values(path, column, "label"), f"{path.name}:{column}" if column else path.name
+    path = vectors.split_spec(spec)[0]
+    return vectors.read_values(spec, None, "label"), text[len(str(path.parent)) + 1 :] if path.parent.name else text
+
+
+def _plain(values: Any, where: str) -> NDArray[Any]:
+    """One-dimensional labels as int64, bool or text, without missing ones."""
+    if hasattr(values, "detach"):  # a torch tensor
+        values = values.detach().cpu().numpy()
+    found = np.asarray(values)
+    if found.ndim == 2 and found.shape[1] == 1:
+        found = found[:, 0]
+    if found.ndim != 1:
+        raise InputError(f"{where} have shape {found.shape}: give one label an example, shape (n,)")
+    if found.size == 0:
+        raise InputError(f"{where} are empty: give at least one label")
+    kind = found.dtype.kind
+    if kind == "O":
+        return _plain(_from_objects(found, where), where)
+    if kind == "S":
+        found, kind = np.char.decode(found, "utf-8"), "U"
+    if kind == "U":
+        _refuse_missing(np.char.strip(found) == "", where)
+        return found
+    if kind == "f":
+        _refuse_missing(np.isnan(found), where)
+        bad = np.flatnonzero(np.isinf(found) | (found != np.round(found)))
+        if bad.size:
+            raise InputError(
+                f"label {found[bad[0]]:g} in row {bad[0]} of {where} is not a whole number: use whole numbers or text"
+            )
+        return found.astype(np.int64)
+    if kind in "iu":
+        return found.astype(np.int64)
+    if kind != "b":
+        raise InputError(f"{where} hold {found.dtype}: use whole numbers or text")
+    return found
+
+
+def _from_objects(found: NDArray[Any], where: str) -> NDArray[Any]:
+    """Python objects, as pandas keeps text: all text or all numbers."""
+    # NaN and NaT differ from themselves; pandas' NA refuses to be compared at all.
+    _refuse_missing(np.array([v is None or type(v).__name__ == "NAType" or v != v for v in found.tolist()]), where)
+    texts = np.array([isinstance(v, (str, bytes)) for v in found])
+    if texts.any() and not texts.all():
+        raise InputError(f"{where} mix text and numbers: use one of them")
+    plain = np.array(found.tolist())
+    if plain.dtype.kind == "O":
+        raise InputError(f"{where} hold {type(found[0]).__name__}: use whole numbers or text")
+    return plain
+
+
+def _look_up(plain: NDArray[Any], classes: list[Any], where: str) -> NDArray[np.int64]:
+    """The position of each label among the classes."""
+    names, codes = np.unique(plain, return_inverse=True)
+    by_name = {str(name): position for position, name in enumerate(classes)}
+    keys = [str(name) for name in names.tolist()]
+    if plain.dtype.kind in "ib" and not all(key in by_name for key in keys):
+        by_value = {int(name): p for p, name in enumerate(classes) if isinstance(name, (int, np.integer))}
+        if not by_value:  # classes have names, labels are positions
+            _refuse_outside(plain.astype(np.int64), len(classes), where)
+            return plain.astype(np.int64)
+        by_name, keys = {str(v): p for v, p in by_value.items()}, [str(int(name)) for name in names]
+    for position, key in enumerate(keys):
+        if key not in by_name:
+            row = int(np.flatnonzero(codes.reshape(-1) == position)[0])
+            choices(key, by_name, f"class in row {row} of {where}")
+    return np.array([by_name[key] for key in keys], dtype=np.int64)[codes.reshape(-1)]
+
+
+def _refuse_missing(missing: NDArray[np.bool_], where: str) -> None:
+    if missing.any():
+        raise InputError(f"row {int(missing.argmax())} of {where} has no label: give every example one")
+
+
+def _refuse_outside(codes: NDArray[np.int64], classes: int, where: str) -> None:
+    bad = np.flatnonzero((codes < 0) | (codes >= classes))
+    if bad.size:
+        raise InputError(
+            f"label {codes[bad[0]]} in row {bad[0]} of {where} is out of range: labels go from 0 to {classes - 1}"
+        )

@@ -1,0 +1,174 @@
+"""CIFAR in the layouts it comes in. Small files; the real images too where CRUST_DATA points to them."""
+
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from crust.data import load, load_new
+from crust.data.cifar import CLASSES, MEAN
+from crust.errors import InputError
+
+RNG = np.random.default_rng(0)
+
+
+def write_batch(path, n, classes, key=b"labels", **more):
+    data = RNG.integers(0, 256, (n, 3072), dtype=np.uint8)
+    labels = (np.arange(n) % classes).tolist()
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(pickle.dumps({b"data": data, key: labels, b"batch_label": b"some", **more}, protocol=2))
+    return data, labels
+
+
+def write_cifar10(folder):
+    parts = [write_batch(folder / "cifar-10-batches-py" / f"data_batch_{i}", 11, 10) for i in range(1, 6)]
+    test = write_batch(folder / "cifar-10-batches-py" / "test_batch", 10, 10)
+    return np.concatenate([data for data, _ in parts]), [label for _, labels in parts for label in labels], test
+
+
+def write_cifar100(folder):
+    coarse = (np.arange(200) % 100 // 5).tolist()
+    root = folder / "cifar-100-python"
+    train = write_batch(root / "train", 200, 100, b"fine_labels", coarse_labels=coarse)
+    write_batch(root / "test", 100, 100, b"fine_labels", coarse_labels=coarse[:100])
+    return train
+
+
+def test_cifar10_from_its_batches(tmp_path):
+    data, labels, test = write_cifar10(tmp_path)
+    bundle = load("cifar10", data_dir=tmp_path)
+    assert bundle.train.inputs.dtype == torch.uint8
+    np.testing.assert_array_equal(bundle.train.inputs, data.reshape(-1, 3, 32, 32))
+    assert bundle.train.labels.tolist() == labels
+    np.testing.assert_array_equal(bundle.test.inputs, test[0].reshape(-1, 3, 32, 32))
+    assert bundle.train.classes[9] == "truck"
+    assert bundle.train.mean == MEAN
+    limited = load("cifar10", data_dir=tmp_path, limit=20)
+    assert (len(limited.train), len(limited.test), limited.total, limited.rows.tolist()) == (
+        20,
+        10,
+        55,
+        list(range(20)),
+    )
+    assert len(load_new("cifar10", bundle.encoding, data_dir=tmp_path)) == 10
+
+
+def test_batches_and_archive_give_the_same(tmp_path):
+    data, labels, (x_test, y_test) = write_cifar10(tmp_path)
+    bundle = load("cifar10", data_dir=tmp_path)
+    other = tmp_path / "other"
+    other.mkdir()
+    images = [x.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1) for x in (data, x_test)]
+    np.savez(other / "cifar10.npz", x_train=images[0], y_train=np.uint8(labels), x_test=images[1], y_test=y_test)
+    again = load("cifar10", data_dir=other)
+    assert again.train.fingerprint() == bundle.train.fingerprint()
+    assert again.test.fingerprint() == bundle.test.fingerprint()
+    assert again.encoding == bundle.encoding
+
+
+def test_the_data_folder_of_the_environment(tmp_path, monkeypatch):
+    write_cifar10(tmp_path)
+    monkeypatch.setenv("CRUST_DATA", str(tmp_path))
+    assert len(load("cifar10").train) == 55
+
+
+def test_cifar100_with_its_superclasses(tmp_path):
+    _, labels = write_cifar100(tmp_path)
+    bundle = load("cifar100", data_dir=tmp_path)
+    assert bundle.train.labels.tolist() == labels
+    assert bundle.train.classes[:3] == ["apple", "aquarium_fish", "baby"]
+    assert bundle.superclasses.tolist() == (np.arange(100) // 5).tolist()
+
+
+def test_the_class_names():
+    assert len(CLASSES["cifar10"]) == 10
+    assert len(CLASSES["cifar100"]) == 100
+    assert CLASSES["cifar100"] == sorted(CLASSES["cifar100"])
+
+
+def test_the_published_superclasses_group_what_belongs_together():
+    from crust.noise.matrices import CIFAR100_SUPERCLASSES
+
+    groups = {}
+    for name, group in zip(CLASSES["cifar100"], CIFAR100_SUPERCLASSES, strict=True):
+        groups.setdefault(group, []).append(name)
+    assert groups == {
+        0: ["beaver", "dolphin", "otter", "seal", "whale"],
+        1: ["aquarium_fish", "flatfish", "ray", "shark", "trout"],
+        2: ["orchid", "poppy", "rose", "sunflower", "tulip"],
+        3: ["bottle", "bowl", "can", "cup", "plate"],
+        4: ["apple", "mushroom", "orange", "pear", "sweet_pepper"],
+        5: ["clock", "keyboard", "lamp", "telephone", "television"],
+        6: ["bed", "chair", "couch", "table", "wardrobe"],
+        7: ["bee", "beetle", "butterfly", "caterpillar", "cockroach"],
+        8: ["bear", "leopard", "lion", "tiger", "wolf"],
+        9: ["bridge", "castle", "house", "road", "skyscraper"],
+        10: ["cloud", "forest", "mountain", "plain", "sea"],
+        11: ["camel", "cattle", "chimpanzee", "elephant", "kangaroo"],
+        12: ["fox", "porcupine", "possum", "raccoon", "skunk"],
+        13: ["crab", "lobster", "snail", "spider", "worm"],
+        14: ["baby", "boy", "girl", "man", "woman"],
+        15: ["crocodile", "dinosaur", "lizard", "snake", "turtle"],
+        16: ["hamster", "mouse", "rabbit", "shrew", "squirrel"],
+        17: ["maple_tree", "oak_tree", "palm_tree", "pine_tree", "willow_tree"],
+        18: ["bicycle", "bus", "motorcycle", "pickup_truck", "train"],
+        19: ["lawn_mower", "rocket", "streetcar", "tank", "tractor"],
+    }
+
+
+def test_folders_that_are_not_whole(tmp_path):
+    write_cifar10(tmp_path)
+    batch = tmp_path / "cifar-10-batches-py" / "data_batch_3"
+    whole = batch.read_bytes()
+    cases = {
+        "truncated": whole[:1000],
+        "no batch of cifar10": pickle.dumps({b"data": np.zeros((2, 3)), b"labels": [0, 1]}),
+        "is no batch": pickle.dumps([1, 2]),
+        "out of range": pickle.dumps({b"data": np.zeros((2, 3072), np.uint8), b"labels": [0, 10]}),
+        "nothing was run": pickle.dumps(Path("a")),
+    }
+    for words, content in cases.items():
+        batch.write_bytes(content)
+        with pytest.raises(InputError, match=words) as caught:
+            load("cifar10", data_dir=tmp_path)
+        assert "\n" not in str(caught.value)
+    batch.unlink()
+    with pytest.raises(InputError, match="no file data_batch_3"):
+        load("cifar10", data_dir=tmp_path)
+
+
+def test_an_archive_of_something_else(tmp_path):
+    np.savez(tmp_path / "cifar10.npz", x=np.zeros((4, 5)), y=[0, 1, 0, 1])
+    with pytest.raises(InputError, match="does not hold cifar10"):
+        load("cifar10", data_dir=tmp_path)
+
+
+def test_nothing_there_and_no_network(tmp_path, monkeypatch):
+    def fails(url, root, filename, md5):
+        assert (filename, md5) == ("cifar-100-python.tar.gz", "eb9058c3a382ffc7106e4002c42a8d85")
+        raise OSError("no network\nat all")
+
+    monkeypatch.setattr("torchvision.datasets.utils.download_and_extract_archive", fails)
+    with pytest.raises(
+        InputError, match=r"neither cifar-100-python nor cifar100.npz, .* failed \(no network\)"
+    ) as caught:
+        load("cifar100", data_dir=tmp_path / "data")
+    assert "\n" not in str(caught.value)
+
+
+def test_what_was_downloaded_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "torchvision.datasets.utils.download_and_extract_archive", lambda url, root, **_: write_cifar10(Path(root))
+    )
+    assert len(load("cifar10", data_dir=tmp_path / "data").train) == 55
+
+
+@pytest.mark.skipif("CRUST_DATA" not in os.environ, reason="CRUST_DATA does not point to the real images")
+def test_the_real_images():
+    bundle = load("cifar10")
+    assert (len(bundle.train), len(bundle.test)) == (50_000, 10_000)
+    assert bundle.train.labels[:10].tolist() == [6, 9, 9, 4, 1, 1, 2, 7, 8, 3]
+    np.testing.assert_allclose(bundle.train.inputs.float().mean(dim=(0, 2, 3)) / 255, MEAN, atol=1e-4)
