@@ -154,31 +154,39 @@ def _finished(
 ) -> Iterator[tuple[Any, NDArray[np.int64]]]:
     import torch
 
-    scale = None
+    scale: Any = None
     for x, rows in zip(found, parts, strict=True):
         if not isinstance(x, torch.Tensor):
             yield _moved(x, device), rows
             continue
-        if scale is None and examples.mean is not None and examples.std is not None:
-            shape = (1, -1, 1, 1) if x.ndim == 4 else (1, -1)
-            both = (examples.mean, examples.std)
-            scale = [torch.tensor(values, dtype=torch.float32, device=device).view(shape) for values in both]
-        yield _normalised(x.to(device, non_blocking=True), scale, channels_last), rows
+        x = x.to(device, non_blocking=True)
+        if x.dtype.is_floating_point or x.dtype == torch.uint8:
+            pixels = x.dtype == torch.uint8
+            layout = torch.channels_last if channels_last and x.ndim == 4 else torch.contiguous_format
+            x = x.to(torch.float32, memory_format=layout)
+            if scale is None or (scale and scale[0].shape[1:] != x.shape[1:]):
+                scale = _scale(examples, x, layout)
+            x = _normalised(x, pixels, *scale)
+        yield x, rows
 
 
-def _normalised(x: torch.Tensor, scale: Any, channels_last: bool) -> torch.Tensor:
-    """As ToTensor and Normalize compute it, bit for bit."""
+def _scale(examples: Examples, x: torch.Tensor, layout: Any) -> tuple[torch.Tensor, torch.Tensor] | tuple[()]:
+    """Mean and deviation as whole inputs, laid out like them: one value a channel would be applied three by three."""
     import torch
 
-    if x.dtype.is_floating_point or x.dtype == torch.uint8:
-        layout = torch.channels_last if channels_last and x.ndim == 4 else torch.contiguous_format
-        pixels = x.dtype == torch.uint8
-        x = x.to(torch.float32, memory_format=layout)  # tensors from memory were gathered, so this is no one else's
-        if pixels:
-            x.div_(255)
-        if scale is not None:
-            x.sub_(scale[0]).div_(scale[1])
-    return x
+    if examples.mean is None or examples.std is None:
+        return ()
+    shape = (1, -1) if x.ndim == 2 else (1, -1, 1, 1)
+    both = [torch.tensor(values, dtype=torch.float32).view(shape) for values in (examples.mean, examples.std)]
+    mean, std = (v.expand(1, *x.shape[1:]).to(x.device).contiguous(memory_format=layout) for v in both)
+    return mean, std
+
+
+def _normalised(x: torch.Tensor, pixels: bool, mean: Any = None, std: Any = None) -> torch.Tensor:
+    """As ToTensor and Normalize compute it, bit for bit. In place: every batch was copied from the data."""
+    if pixels:
+        x.div_(255)
+    return x if mean is None else x.sub_(mean).div_(std)
 
 
 def _moved(x: Any, device: Any) -> Any:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from crust.data import arrays, cifar, digits, folders, tables
 from crust.data.examples import Bundle, Examples
 from crust.data.vectors import TABLES
@@ -57,7 +59,7 @@ def load(
         >>> len(bundle.train), bundle.train.shape, bundle.train.classes
         (100, (1, 8, 8), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
     """
-    if limit is not None and (isinstance(limit, bool) or int(limit) != limit or limit < 1):
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1):
         raise InputError(f"the limit is {limit!r}: give a number of examples, at least 1")
     folders.check_size(image_size)
     is_table = str(spec).lower().endswith(TABLES)
