@@ -15,6 +15,7 @@ from crust.selection.distributed import greedi
 from crust.selection.greedy import Greedy
 from crust.selection.options import Options
 from crust.selection.picks import Picks
+from crust.selection.plan import group_bytes
 from crust.selection.streaming import sieve
 from crust.selection.workers import Ticker
 
@@ -45,7 +46,8 @@ def run_group(
     distances, unit = prepare.group_distances(features, index, options.metric, approximate=not exact)
     match options.algorithm:
         case "greedy":
-            return Greedy(distances, k, room=keep, list_bytes=limit // 2, **means).run(), unit
+            taken = group_bytes(distances.n, distances.dims, options, store)
+            return Greedy(distances, k, room=keep, list_bytes=limit - taken, **means).run(), unit
         case "lazy":
             return lazy(distances, k, room=keep, **means), unit
         case "stochastic":

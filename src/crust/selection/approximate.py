@@ -86,11 +86,12 @@ class Lazy:
             kernels.exact_sums(tile, top, left, magic, sums)
             kernels.column_maxima(tile, left, largest)
             if square is not None:
-                kernels.mirror_store(tile, top, left, square)
+                kernels.store(tile, top, left, square)
 
         distances.each_tile(consume, self.threads, self.ticker)
         if square is not None:
-            distances.stored = square
+            distances.stored, distances.mirrored = square, False
+            distances.full()
         sums = np.sum([part[0] for part in parts], axis=0)
         peak = max(float(part[1].max()) for part in parts)
         best = int(sums.argmin())

@@ -36,6 +36,7 @@ class Distances:
         self.matrix: np.ndarray | None = None  # given by the user: any square array
         self.index: np.ndarray | None = None
         self.stored: np.ndarray | None = None
+        self.mirrored = True  # False: only the upper triangle of `stored` is filled
         self.exact = True
         self.relative = self.shift = self.inverse = 0.0
 
@@ -140,8 +141,25 @@ class Distances:
     def row(self, i: int) -> np.ndarray:
         """Distances (exact or approximate) from point i to all."""
         if self.stored is not None:
-            return self.stored[i]
+            return self.stored[i] if self.mirrored else self.whole_rows(np.array([i]))[0]
         return self.tile(np.array([i]), 0, self.n, np.empty(self.n, np.float32))[0]
+
+    def full(self) -> np.ndarray:
+        """The stored distances, with both halves filled; whoever needs only some rows early asks `whole_rows`."""
+        assert self.stored is not None
+        if not self.mirrored:
+            kernels.mirror(self.stored, 0, self.n)
+            self.mirrored = True
+        return self.stored
+
+    def whole_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Some rows of the stored distances, without filling the other half for it."""
+        assert self.stored is not None
+        found = self.stored[rows]
+        if not self.mirrored:
+            for r, i in enumerate(rows.tolist()):
+                found[r, :i] = self.stored[:i, i]
+        return found
 
     def exact_row(self, i: int) -> np.ndarray:
         """Exact distances from point i to all."""
@@ -179,7 +197,11 @@ class Distances:
 
         def work(unit: tuple[int, int, int, int], slot: int) -> None:
             top, bottom, left, right = unit
-            consume(self.tile(np.arange(top, bottom), left, right, buffers[slot]), top, left, slot)
+            if self.stored is not None:
+                tile = np.ascontiguousarray(self.stored[top:bottom, left:right])
+            else:
+                tile = self.tile(np.arange(top, bottom), left, right, buffers[slot])
+            consume(tile, top, left, slot)
             ticker.step((bottom - top) * (right - left))
 
         spread(self.triangle(), work, threads, ticker)
@@ -190,6 +212,8 @@ class Distances:
         The tile's rows `tile_rows` are the points rows[part], its columns from `offset` on the points `columns`.
         Threads share out the columns, so what is written per column needs no lock.
         """
+        if self.stored is not None:
+            self.full()  # before the threads ask for it
         if len(rows) * self.n < 2**19:
             threads = 1  # too little to wake a thread for
         size = 0 if self.stored is not None else self.tile_rows * TILE_COLUMNS
@@ -199,7 +223,7 @@ class Distances:
             right = min(self.n, left + TILE_COLUMNS)
             columns = slice(left, right)
             if self.stored is not None:
-                consume(self.stored, rows, left, slice(0, len(rows)), columns)
+                consume(self.full(), rows, left, slice(0, len(rows)), columns)
                 return
             for first in range(0, len(rows), self.tile_rows):
                 part = slice(first, min(len(rows), first + self.tile_rows))

@@ -112,7 +112,7 @@ class Greedy:
 
         def consume(tile: Floats, top: int, left: int, slot: int) -> None:
             if square is not None:
-                kernels.mirror_store(tile, top, left, square)
+                kernels.store(tile, top, left, square)
             kernels.column_maxima(tile, left, largest[slot])
             if distances.exact:
                 kernels.exact_sums(tile, top, left, magic, sums[slot])
@@ -123,7 +123,7 @@ class Greedy:
                 loose.mirror_sums(tile, top, left, inverses[slot])
 
         distances.each_tile(consume, self.threads, self.ticker)
-        distances.stored = square
+        distances.stored, distances.mirrored = square, False
         return sums.sum(axis=0), inverses.sum(axis=0), largest.max(axis=0)
 
     def _settle_first(self, magic: float, sums: Floats, inverses: Floats, largest: Floats) -> tuple[int, float, float]:
@@ -245,16 +245,7 @@ class Greedy:
             else:
                 loose.mirror_gains(tile, top, left, nearest, parts[slot])
 
-        def consume_stored(tile: Floats, tile_rows: Ints, offset: int, part: slice, columns: slice) -> None:
-            if distances.exact:
-                kernels.add_gains(tile, tile_rows, offset, nearest[part], magic, parts[0, columns])
-            else:
-                loose.add_gains(tile, tile_rows, offset, nearest[part], parts[0, columns])
-
-        if distances.stored is None:
-            distances.each_tile(consume, self.threads, self.ticker)
-        else:
-            distances.each_strip(np.arange(self.n), consume_stored, self.threads, self.ticker)
+        distances.each_tile(consume, self.threads, self.ticker)
         self.gains = parts.sum(axis=0)
 
     def _finish_with_ties(self) -> None:
@@ -277,7 +268,11 @@ class Greedy:
         entries = lists.capacity(self.distances, self.limits)
         if not lists.worthwhile(entries, self.n, self.list_bytes):
             return False
-        built = lists.build(self.distances, self.nearest, self.limits, entries, self.threads, self.ticker)
+        fits = entries * lists.ENTRY_FROM_UPPER <= self.list_bytes
+        if fits and self.threads == 1 and self.distances.stored is not None and not self.distances.mirrored:
+            built = lists.build_from_upper(self.distances, self.nearest, self.limits, entries)
+        else:
+            built = lists.build(self.distances, self.nearest, self.limits, entries, self.threads, self.ticker)
         if built is None:
             return False
         neighbours.list_gains(*built, self.nearest, self.picked, self.magic, self.gains)

@@ -117,20 +117,24 @@ def exact_pairs(x, query, others, root, factor, out):
 
 
 @kernel
-def mirror_store(tile, top, left, matrix):
-    """Write a tile of the upper triangle and its mirror image into the square matrix."""
+def store(tile, top, left, matrix):
+    """Write a tile into the square matrix."""
     rows, width = tile.shape
-    inner = max(0, min(width, top + rows - left))  # the part on the diagonal holds both halves already
     for r in range(rows):
         row = matrix[top + r, left : left + width]
         for j in range(width):
             row[j] = tile[r, j]
-    for first in range(0, rows, 32):  # few rows at a time, so that each line of the cache is read once
-        last = min(rows, first + 32)
-        for j in range(inner, width):
-            column = matrix[left + j, top : top + rows]
-            for r in range(first, last):
-                column[r] = tile[r, j]
+
+
+@kernel
+def mirror(matrix, top, bottom):
+    """Fill the rows top..bottom left of the diagonal from the columns above it."""
+    for first in range(0, bottom, 32):  # small squares, so that each line of the cache is read once
+        for left in range(top, bottom, 32):
+            for i in range(left, min(bottom, left + 32)):
+                row = matrix[i]
+                for j in range(first, min(i, first + 32)):
+                    row[j] = matrix[j, i]
 
 
 @kernel

@@ -76,6 +76,60 @@ def append_lists(tile, tile_rows, points, x, exact, root, factor, nearest, limit
 
 
 @kernel
+def pairs_from_upper(matrix, x, exact, root, factor, nearest, limits, rows, columns, lengths, counts):
+    """All pairs that belong into lists, from the upper triangle of all distances, each settled once.
+
+    Returns how many, or -1 if there is no room for them; `counts` gets the length of each point's list.
+    """
+    n = matrix.shape[0]
+    mask = np.zeros((n + 7) // 8 * 8, np.uint8)
+    words = mask.view(np.uint64)
+    found = np.empty(n + 8, np.int32)
+    far = np.empty(n, np.float32)
+    at = 0
+    for i in range(n):
+        row = matrix[i]
+        first = i // 8 * 8  # a whole word; what is not above the diagonal is left out below
+        count = _near_columns(row[first:], limits[first:], limits[i], mask[first:], words[first // 8 :], found)
+        kept = 0
+        for t in range(count):
+            j = found[t] + first
+            if j > i:
+                found[kept] = j
+                far[kept] = row[j]
+                kept += 1
+        if not exact:
+            exact_pairs(x, x[i], found[:kept], root, factor, far)
+        if at + kept > rows.shape[0]:
+            return -1
+        mine = nearest[i]
+        for t in range(kept):
+            j = found[t]
+            widest = max(mine, nearest[j])
+            if far[t] <= widest and widest > 0:
+                rows[at] = i
+                columns[at] = j
+                lengths[at] = far[t]
+                at += 1
+                counts[i] += 1
+                counts[j] += 1
+    return at
+
+
+@kernel
+def lists_from_pairs(rows, columns, pair_lengths, ends, names, lengths):
+    """Put every pair into the lists of both its points; `ends` come as the beginnings."""
+    for t in range(rows.shape[0]):
+        i, j = rows[t], columns[t]
+        names[ends[i]] = j
+        lengths[ends[i]] = pair_lengths[t]
+        ends[i] += 1
+        names[ends[j]] = i
+        lengths[ends[j]] = pair_lengths[t]
+        ends[j] += 1
+
+
+@kernel
 def list_gains(begins, ends, names, lengths, nearest, picked, magic, gains):
     """Gains of all candidates from their lists; those that are picked already get -1."""
     for e in range(begins.shape[0]):

@@ -132,6 +132,11 @@ def working_bytes(d: int, options: Options) -> int:
     return 128 + (0 if options.metric == "precomputed" else 32 * d)
 
 
+def group_bytes(n: int, d: int, options: Options, stored: bool) -> int:
+    """Bytes that a group needs without its neighbour lists."""
+    return n * working_bytes(d, options) + STEADY + (4 * n * n if stored else 0)
+
+
 def free_memory() -> int:
     import psutil
 
