@@ -92,7 +92,7 @@ def select(
 
     # Everything heavy is imported here, so that `crust --help` answers at once.
     import crust
-    from crust.selection.checks import check_options
+    from crust.selection.options import check_options
 
     options: dict[str, Any] = {
         "algorithm": algorithm,

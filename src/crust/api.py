@@ -1,0 +1,303 @@
+"""`fit`, `Result` and `load`: where a method by name meets the loop and the audit."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import hashlib
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import yaml
+from numpy.typing import NDArray
+from torch import nn
+
+from crust.audit import audit_table
+from crust.data import Examples, batches, encode_labels, from_arrays, from_dataset, hold_out
+from crust.errors import InputError, choices
+from crust.methods import METHODS
+from crust.models import build_model
+from crust.networks import check_outputs, device_of, evaluating, run
+from crust.training import checkpoint, loop, randomness
+from crust.training.context import Context
+from crust.training.history import History, write_atomically
+from crust.training.processes import Processes
+from crust.training.record import Recorder
+from crust.training.settings import TrainSettings, split_settings
+from crust.training.state import RunState
+
+log = logging.getLogger("crust")
+
+
+@dataclasses.dataclass
+class Result:
+    """What training leaves: the model, its history, and what it knows about the labels."""
+
+    model: nn.Module
+    history: History
+    config: dict[str, Any]
+    classes: list[Any]
+    recorder: Recorder | None = None
+    run_dir: Path | None = None
+    kept: NDArray[np.int64] = dataclasses.field(default_factory=lambda: np.empty(0, np.int64))  # trained on
+    held: NDArray[np.int64] = dataclasses.field(default_factory=lambda: np.empty(0, np.int64))  # held out
+    ids: Any = None
+
+    def audit(self) -> Any:
+        """One row a training example, as a pandas DataFrame: the given label, a better one, and how much to doubt."""
+        if self.recorder is None:
+            path = None if self.run_dir is None else self.run_dir / "audit.parquet"
+            if path is None or not path.exists():
+                raise InputError("this run has kept no audit: train it to the end")
+            import pandas as pd
+
+            return pd.read_parquet(path)
+        recorder = self.recorder
+        context = recorder.context
+        held = None
+        if recorder.watch_validation is not None and context.validation is not None and len(self.held):
+            held = (recorder.watch_validation, context.validation.labels, self.held)
+        return audit_table(recorder.watch, context.labels, self.kept, self.classes, held=held, ids=self.ids)
+
+    def predict(self, data: Any, *, probabilities: bool = False, batch_size: int = 128) -> NDArray[Any]:
+        """Predicted classes, in the user's own names; or the probabilities of all classes.
+
+        Args:
+            data: a dataset, an array of inputs, or `Examples`, in the form that the model was trained on.
+            probabilities: return (n, classes) in float64 instead.
+            batch_size: inputs at a time.
+        """
+        examples = self._inputs(data)
+        device = device_of(self.model)
+        found = []
+        with evaluating(self.model), torch.no_grad():
+            for x, _ in batches(examples, None, batch_size, device=device):
+                found.append(torch.softmax(run(self.model, x).double(), dim=1).cpu().numpy())
+        rows = np.concatenate(found)
+        return rows if probabilities else np.array(self.classes)[rows.argmax(axis=1)]
+
+    def _inputs(self, data: Any) -> Examples:
+        if isinstance(data, Examples):
+            return data
+        if isinstance(data, np.ndarray | torch.Tensor):
+            how = self.config.get("inputs") or {}
+            return from_arrays(data, mean=how.get("mean"), std=how.get("std"), normalise=how.get("mean") is not None)
+        return Examples(data, np.full(len(data), -1), self.classes, "dataset")
+
+    @property
+    def accuracy(self) -> dict[str, float | None]:
+        """Test accuracy of the last epoch, the mean of the last ten, and the best."""
+        return self.history.accuracy()
+
+
+def fit(
+    model: nn.Module | str,
+    train_set: Any,
+    *,
+    method: str = "crust",
+    labels: Any = None,
+    true_labels: Any = None,
+    test_set: Any = None,
+    validation: float = 0.1,
+    val_set: Any = None,
+    augment: bool | None = None,
+    plain_set: Any = None,
+    run_dir: str | Path | None = None,
+    resume: bool = False,
+    report: Callable[[dict[str, Any]], None] | None = None,
+    **settings: Any,
+) -> Result:
+    """Train a network on data with wrong labels.
+
+    Args:
+        model: any network that returns logits, or the name of one (`crust.models`).
+        train_set: a map-style dataset of (x, y), arrays (x, y), or `Examples`.
+        method: see `crust methods`.
+        labels: one label an example, in place of the dataset's own.
+        true_labels: for measuring only.
+        test_set: clean data to measure on.
+        validation: share of the (noisy) training set that is held out to choose the model that is kept; or 0.
+        val_set: a set of your own for that.
+        augment: crop and mirror images at random; default: where they have 32 pixels or more a side.
+        plain_set: the training set without augmentation, where `train_set` augments by itself.
+        run_dir: where history and checkpoints go; default: nowhere.
+        resume: go on with the run that is there.
+        report: called with the history's line after every epoch.
+        settings: of the experiment (`crust.training.settings`) and of the method.
+
+    Returns:
+        The result.
+    """
+    choices(method, METHODS, "method")
+    kind = METHODS[method]
+    experiment, own = split_settings(settings, kind.Settings)
+    train = as_examples(train_set, labels)
+    test = None if test_set is None else as_examples(test_set, classes=train.classes)
+    truth = None if true_labels is None else _codes(true_labels, train)
+    kept, held = np.arange(len(train)), np.empty(0, np.int64)
+    if val_set is None and validation:
+        kept, held = hold_out(train.labels, validation, randomness.numpy_rng(experiment.seed, "validation"))
+    validate = as_examples(val_set, classes=train.classes) if val_set is not None else None
+    if len(held):
+        validate = train.subset(held)
+    part = train.subset(kept)
+    if augment is None:
+        augment = part.kind == "images" and min(part.shape[1:]) >= 32
+    processes = Processes(experiment.mixed_precision, cpu=not torch.cuda.is_available(), folder=run_dir)
+    name = model if isinstance(model, str) else type(model).__name__
+    fresh = _maker(model, part, experiment)
+    networks = [fresh(i) for i in range(kind.networks)]
+    check_outputs(networks[0], next(batches(part, np.arange(min(2, len(part))), 2))[0], len(train.classes))
+    if experiment.channels_last and part.kind == "images":
+        networks = [network.to(memory_format=torch.channels_last) for network in networks]
+    context = Context(
+        part,
+        len(train.classes),
+        [processes.prepare(network) for network in networks],
+        experiment,
+        processes,
+        augment=augment,
+        validation=validate,
+        true_labels=None if truth is None else truth[kept],
+    )
+    config = {
+        "method": method,
+        "model": name,
+        "built": isinstance(model, str),
+        "inputs": {"kind": part.kind, "shape": list(part.shape), "mean": part.mean, "std": part.std},
+        "experiment": experiment.model_dump(mode="json", exclude={"stop_after"}),
+        "settings": own.model_dump(mode="json"),
+        "validation": validation,
+        "augment": augment,
+        "classes": [c.item() if isinstance(c, np.generic) else c for c in train.classes],
+        "data": train.fingerprint(),
+    }
+    folder = None if run_dir is None else Path(run_dir)
+    state, chosen = RunState(), kind(own)
+    recorder = Recorder(context, chosen, state, test=test, folder=folder, identity=config, report=report)
+    if folder is not None:
+        _open(folder, config, recorder, resume)
+    loop.train(context, chosen, state, fresh=fresh, after_epoch=recorder)
+    bare = processes.bare(context.networks[0])
+    final = copy.deepcopy(bare)
+    if state.best is not None:
+        final.load_state_dict(state.best)
+    result = Result(final, recorder.history, config, train.classes, recorder, folder, kept, held, train.ids)
+    if folder is not None and processes.first:
+        _finish(folder, result)
+    return result
+
+
+def _finish(folder: Path, result: Result) -> None:
+    """Leave the kept model and the audit in the run's folder."""
+    from io import BytesIO
+
+    from safetensors.torch import save
+
+    weights = {name: value.contiguous() for name, value in result.model.state_dict().items()}
+    write_atomically(folder / "model.safetensors", save(weights))
+    buffer = BytesIO()
+    result.audit().to_parquet(buffer)
+    write_atomically(folder / "audit.parquet", buffer.getvalue())
+
+
+def load(run_dir: str | Path, model: nn.Module | None = None) -> Result:
+    """A finished run again: the kept model, the history, the audit.
+
+    Args:
+        run_dir: the run's folder.
+        model: a network of the same kind, where the run was given one of the user's own.
+
+    Returns:
+        The result, ready to predict. Opening it runs no code from the folder.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    folder = Path(run_dir)
+    try:
+        config = yaml.safe_load((folder / "config.yaml").read_text())
+        weights = load_file(folder / "model.safetensors")
+    except (OSError, yaml.YAMLError, SafetensorError) as error:
+        raise InputError(f"{folder} holds no finished run: {error}") from None
+    if model is None:
+        if not config["built"]:
+            raise InputError(f"the run in {folder} trained a {config['model']} of yours: give such a network as model")
+        shape = tuple(config["inputs"]["shape"])
+        model = build_model(config["model"], in_shape=shape, classes=len(config["classes"]))
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise InputError(f"the weights in {folder} do not fit the model: {str(error).splitlines()[0]}") from None
+    return Result(model, History.load(folder / "history.jsonl"), config, config["classes"], None, folder)
+
+
+def as_examples(data: Any, labels: Any = None, classes: Any = None) -> Examples:
+    """Whatever the user has as `Examples`."""
+    if isinstance(data, Examples):
+        return data if labels is None else data.with_labels(_codes(labels, data))
+    if isinstance(data, tuple) and len(data) == 2:
+        return from_arrays(data[0], data[1] if labels is None else labels, classes=classes)
+    return from_dataset(data, labels, classes)
+
+
+def _codes(labels: Any, examples: Examples) -> NDArray[np.int64]:
+    values = np.asarray(labels)
+    if len(values) != len(examples):
+        raise InputError(f"there are {len(values)} labels for {len(examples)} examples: give one label an example")
+    return encode_labels(values, examples.classes)[0]
+
+
+def _maker(model: nn.Module | str, examples: Examples, settings: TrainSettings) -> Callable[[int], nn.Module]:
+    """A function that makes network number i: the given one first, others with weights of their own."""
+    classes = len(examples.classes)
+    if isinstance(model, str):
+        return lambda i: build_model(model, in_shape=examples.shape, classes=classes, seed=settings.seed * 1000 + i)
+
+    def fresh(i: int) -> nn.Module:
+        network = copy.deepcopy(model)
+        if i:
+            with randomness.seeded(settings.seed, "weights", i):
+                for module in network.modules():
+                    reset = getattr(module, "reset_parameters", None)
+                    if callable(reset):
+                        reset()
+        return network
+
+    return fresh
+
+
+def _open(folder: Path, config: dict[str, Any], recorder: Recorder, resume: bool) -> None:
+    """Begin a run in a folder, or go on with the one that is there."""
+    found = checkpoint.newest(folder / "checkpoint") if (folder / "checkpoint").exists() else None
+    if found is not None and not resume:
+        raise InputError(f"{folder} holds a run already: resume it, or choose another folder")
+    if found is None:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / "config.yaml", yaml.safe_dump(config, sort_keys=False).encode())
+        return
+    changed = _differences(found["identity"], json.loads(json.dumps(config)))
+    if changed:
+        raise InputError(f"the run in {folder} cannot go on, since this has changed: {', '.join(changed)}")
+    recorder.load(found)
+
+
+def _differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> list[str]:
+    found = []
+    for key in sorted(old.keys() | new.keys()):
+        a, b = old.get(key), new.get(key)
+        if isinstance(a, dict) and isinstance(b, dict):
+            found += _differences(a, b, f"{prefix}{key}.")
+        elif a != b:
+            found.append(f"{prefix}{key} (was {a}, is {b})")
+    return found
+
+
+def spec_hash(spec: dict[str, Any]) -> str:
+    """A short name for a full specification."""
+    return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,5 @@
+"""The label audit: which labels to doubt, from what a run has seen of every example."""
+
+from crust.audit.scores import audit_table, estimated_transitions
+
+__all__ = ["audit_table", "estimated_transitions"]

@@ -1,0 +1,15 @@
+"""Training methods by name: one file each, and this dictionary."""
+
+from crust.methods.crust import Crust
+from crust.methods.crust_paper import CrustPaper
+from crust.methods.crust_released import CrustReleased
+from crust.methods.erm import Erm
+from crust.methods.mixup import Mixup
+from crust.methods.oracle import Oracle
+from crust.methods.random import Random
+from crust.methods.small_loss import SmallLoss
+from crust.training.method import Method
+
+METHODS: dict[str, type[Method]] = {
+    method.name: method for method in (Crust, CrustPaper, CrustReleased, Erm, Mixup, Random, SmallLoss, Oracle)
+}

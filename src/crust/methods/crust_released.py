@@ -1,0 +1,93 @@
+"""CRUST as its published code computes it, quirks included; for what differs from the paper see docs/methods/crust.md.
+
+Groups by given label. The k points with the smallest sum of distances to their group (the published lazy greedy returns
+totals where gains are meant, so it accepts every point in that order), budgets rounded down, ties to the highest index.
+Proxies are gradients at the last layer's input, divided by the batch size, in train mode and with augmentation, so that
+BatchNorm statistics move. All weights are equal. Partners share the given label, with one share ~ Beta(1, 0.1) a batch,
+labels unmixed; selection begins after five epochs, mixing one later.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
+
+from crust.selection import select
+from crust.training import coresets
+from crust.training.context import Context
+from crust.training.losses import cross_entropy
+from crust.training.method import Batch, Method, Output, Selection, Settings
+from crust.training.mixing import mix_with
+
+
+class CrustReleasedSettings(Settings):
+    share: float = Field(0.5, gt=0, le=1)
+    warmup: int = Field(5, ge=0)
+    alpha: float = Field(1.0, gt=0)
+    beta: float = Field(0.1, gt=0)
+
+
+class CrustReleased(Method):
+    name = "crust-released"
+    summary = "what the published code of CRUST computes, quirks included"
+    Settings = CrustReleasedSettings
+    settings: CrustReleasedSettings
+
+    def __init__(self, settings: Settings):
+        super().__init__(settings)
+        self.partners: NDArray[np.int64] | None = None
+
+    def begin_epoch(self, context: Context) -> Selection | None:
+        settings = self.settings
+        self.partners = None
+        if context.epoch < settings.warmup:
+            return None
+        seen = context.look_at_all("features", train_mode=True, augment=context.augment)
+        size = context.settings.batch_size
+        short = context.n % size
+        proxies = seen.proxies / size
+        if short:
+            proxies[-short:] *= size / short  # the last batch is divided by its own, smaller size
+        indices = central_by_label(proxies, context.labels, settings.share)
+        if context.epoch > settings.warmup:
+            everyone = np.arange(context.n)
+            self.partners = coresets.label_partners(indices, everyone, context.labels, context.rng("partners"))
+        return Selection(indices)
+
+    def prepare(self, batch: Batch, context: Context) -> Batch:
+        if self.partners is None:
+            return batch
+        settings = self.settings
+        return mix_with(
+            batch,
+            self.partners[batch.rows],
+            context,
+            alpha=settings.alpha,
+            beta=settings.beta,
+            labels=False,
+            one_share=True,
+        )
+
+    def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
+        return [cross_entropy(outputs[0].logits, batch.y)]
+
+
+def central_by_label(proxies: NDArray[Any], labels: NDArray[np.int64], share: float) -> NDArray[np.int64]:
+    """The most central examples of each label: budgets rounded down, ties to the highest index.
+
+    Example:
+        >>> points = np.array([[0.0], [0.1], [0.2], [9.0]])
+        >>> central_by_label(points, np.zeros(4, np.int64), 0.6).tolist()
+        [2, 1]
+    """
+    found = []
+    for label in np.unique(labels):
+        members = np.flatnonzero(labels == label)[::-1]  # reversed: the lowest position is the highest index
+        k = int(share * len(members))
+        if k:
+            found.append(members[select(proxies[members], k, algorithm="central").indices])
+    return np.concatenate(found)

@@ -1,0 +1,36 @@
+"""mixup (Zhang et al. 2018): every batch is mixed with itself in another order, labels too."""
+
+from __future__ import annotations
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from crust.training.context import Context
+from crust.training.losses import mix, one_hot, soft_cross_entropy
+from crust.training.method import Batch, Method, Output, Settings
+
+
+class MixupSettings(Settings):
+    alpha: float = Field(1.0, gt=0)  # of Beta(alpha, alpha); with noisy labels larger ones are recommended
+
+
+class Mixup(Method):
+    name = "mixup"
+    summary = "mix each batch with itself in another order, labels too"
+    Settings = MixupSettings
+    settings: MixupSettings
+
+    def prepare(self, batch: Batch, context: Context) -> Batch:
+        rng = context.rng("mix", step=True)
+        share = torch.full((len(batch.y),), float(rng.beta(self.settings.alpha, self.settings.alpha)))
+        other = context.tensor(rng.permutation(len(batch.y)))
+        labels = one_hot(batch.y, context.classes)
+        shares = share.to(context.device)
+        batch.target = mix(labels, labels[other], shares)
+        batch.x = mix(batch.x, batch.x[other], shares)
+        return batch
+
+    def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
+        assert batch.target is not None
+        return [soft_cross_entropy(outputs[0].logits, batch.target)]

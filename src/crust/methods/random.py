@@ -1,0 +1,32 @@
+"""The control: a random subset, new each epoch. Fewer updates alone already memorise less."""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field
+from torch import Tensor
+
+from crust.training.context import Context
+from crust.training.losses import cross_entropy
+from crust.training.method import Batch, Method, Output, Selection, Settings
+
+
+class RandomSettings(Settings):
+    share: float = Field(0.5, gt=0, le=1)  # of the training examples, each epoch
+    warmup: int = Field(0, ge=0)  # epochs on everything first
+
+
+class Random(Method):
+    name = "random"
+    summary = "a random subset, new each epoch: the control for every selection"
+    Settings = RandomSettings
+    settings: RandomSettings
+
+    def begin_epoch(self, context: Context) -> Selection | None:
+        if context.epoch < self.settings.warmup:
+            return None
+        k = max(1, round(self.settings.share * context.n))
+        return Selection(np.sort(context.rng("choice").choice(context.n, k, replace=False)))
+
+    def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
+        return [cross_entropy(outputs[0].logits, batch.y)]

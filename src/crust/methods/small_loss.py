@@ -1,0 +1,46 @@
+"""The control for selection in gradient space: the examples with the smallest loss of each predicted class."""
+
+from __future__ import annotations
+
+from pydantic import Field
+from torch import Tensor
+
+from crust.training import coresets
+from crust.training.context import Context
+from crust.training.losses import cross_entropy
+from crust.training.method import Batch, Method, Output, Selection, Settings
+
+
+class SmallLossSettings(Settings):
+    share: float = Field(0.5, gt=0, le=1)
+    grouping: coresets.Grouping = "prediction"
+    warmup: int = Field(1, ge=0)  # epochs on everything first: before, all losses are alike
+
+
+class SmallLoss(Method):
+    name = "small-loss"
+    summary = "the smallest losses of each predicted class, chosen anew each epoch"
+    Settings = SmallLossSettings
+    settings: SmallLossSettings
+
+    def looks_at_all(self, epoch: int) -> bool:
+        return epoch >= self.settings.warmup
+
+    def begin_epoch(self, context: Context) -> Selection | None:
+        if not self.looks_at_all(context.epoch):
+            return None
+        seen = context.look_at_all()
+        coreset = coresets.choose(
+            seen.proxies,
+            seen.predictions,
+            seen.losses,
+            context.labels,
+            self.settings.share,
+            grouping=self.settings.grouping,
+            rule="small-loss",
+            seed=0,
+        )
+        return coresets.as_selection(coreset, "none", None)
+
+    def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
+        return [cross_entropy(outputs[0].logits, batch.y)]

@@ -1,0 +1,142 @@
+"""What a method may ask the loop: where we are, random numbers, a look at all examples, and the bill so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from crust import gradients
+from crust.data import batches
+from crust.training import randomness
+from crust.training.processes import Processes
+from crust.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from crust.data import Examples
+
+
+@dataclass
+class Cost:
+    """Examples that went through a network, forward and backward, and seconds; all processes together."""
+
+    forward: int = 0
+    backward: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def passes(self) -> int:
+        return self.forward + self.backward
+
+
+class Context:
+    """The loop's side of the contract with a method."""
+
+    def __init__(
+        self,
+        train: Examples,
+        classes: int,
+        networks: list[nn.Module],
+        settings: TrainSettings,
+        processes: Processes,
+        *,
+        augment: bool,
+        validation: Examples | None,
+        true_labels: NDArray[np.int64] | None = None,
+    ):
+        self.train, self.validation = train, validation
+        self.labels = train.labels
+        self.n, self.classes = len(train.labels), classes
+        self.networks, self.settings, self.processes = networks, settings, processes
+        self.augment = augment
+        self.true_labels = true_labels  # for measuring, and for `oracle`
+        self.stage, self.epoch, self.epochs, self.step = 0, 0, settings.epochs, 0
+        self.cost = Cost()
+        self._pass: dict[Any, gradients.GradientPass] = {}
+
+    @property
+    def device(self) -> torch.device:
+        return self.processes.device
+
+    @property
+    def progress(self) -> float:
+        """How far the stage has come, from 0 to 1."""
+        return self.epoch / max(1, self.epochs)
+
+    def rng(self, purpose: str, step: bool = False) -> np.random.Generator:
+        """Numbers for this epoch (or this step of it), the same whenever it is run again."""
+        place = (purpose, self.stage, self.epoch, *((self.step, self.processes.rank) if step else ()))
+        return randomness.numpy_rng(self.settings.seed, *place)
+
+    def torch_rng(self, purpose: str) -> torch.Generator:
+        return randomness.torch_rng(self.settings.seed, purpose, self.stage, self.epoch, self.processes.rank)
+
+    def tensor(self, values: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
+        return torch.as_tensor(values, dtype=dtype, device=self.device)
+
+    def inputs(self, index: NDArray[np.int64]) -> Any:
+        """The inputs of some training examples on the device, augmented as the batches are."""
+        found = batches(
+            self.train,
+            index,
+            len(index),
+            augment=self.augment,
+            generator=randomness.torch_rng(
+                self.settings.seed, "inputs", self.stage, self.epoch, self.step, self.processes.rank
+            ),
+            device=self.device,
+            channels_last=self.settings.channels_last,
+        )
+        return next(iter(found))[0]
+
+    def look_at_all(
+        self,
+        kind: str = "logits",
+        *,
+        network: int = 0,
+        examples: Examples | None = None,
+        train_mode: bool = False,
+        augment: bool = False,
+        layer: str | None = None,
+    ) -> gradients.GradientPass:
+        """Proxies, predictions and losses of all training examples with the weights as they are now.
+
+        The answer is kept until the next step, so that audit and selection share one pass.
+        """
+        key = (kind, network, id(examples), train_mode, augment)
+        if key not in self._pass:
+            examples_seen = self.train if examples is None else examples
+            mine = self.processes.slice(len(examples_seen))
+            generator = self.torch_rng("look") if augment else None
+            size = self.settings.batch_size if train_mode else self.settings.eval_batch_size
+            found = gradients.proxies(
+                self.processes.bare(self.networks[network]),
+                batches(
+                    examples_seen,
+                    mine,
+                    size,
+                    augment=augment,
+                    generator=generator,
+                    device=self.device,
+                    workers=self.settings.workers,
+                    channels_last=self.settings.channels_last,
+                ),
+                examples_seen.labels,
+                kind=kind,
+                layer=layer,
+                device=self.device,
+                train_mode=train_mode,
+                probabilities=True,
+                partial=True,
+            )
+            self._pass[key] = gradients.merge(self.processes.gather(found), len(examples_seen))
+            self.cost.forward += len(examples_seen)
+        return self._pass[key]
+
+    def forget_pass(self) -> None:
+        """The weights have changed: what was seen of all examples is out of date."""
+        self._pass.clear()

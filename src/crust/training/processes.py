@@ -1,0 +1,60 @@
+"""One process or several: the same calls. Alone, gathering does nothing and all work is ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+Item = TypeVar("Item")
+
+
+class Processes:
+    """A thin view of Accelerate: who we are, our share of the work, and everyone's results."""
+
+    def __init__(self, mixed_precision: str = "no", cpu: bool = False, trackers: Sequence[str] = (), folder: Any = None):
+        from accelerate import Accelerator
+
+        self.accelerator = Accelerator(
+            mixed_precision=mixed_precision, cpu=cpu, log_with=list(trackers) or None, project_dir=folder
+        )
+        self.rank, self.count = self.accelerator.process_index, self.accelerator.num_processes
+        self.device = self.accelerator.device
+        self.first = self.accelerator.is_main_process
+
+    def prepare(self, *parts: Any) -> Any:
+        """Networks and optimizers, on the device and wrapped where there are several processes."""
+        return self.accelerator.prepare(*parts)
+
+    def bare(self, network: nn.Module) -> nn.Module:
+        """The network itself, without a wrapper."""
+        return self.accelerator.unwrap_model(network)
+
+    def deal(self, items: Sequence[Item]) -> Iterator[Item | None]:
+        """Our items of a list that is dealt out round by round; None in the last round where there is none for us."""
+        for first in range(0, len(items), self.count):
+            mine = first + self.rank
+            yield items[mine] if mine < len(items) else None
+
+    def active(self, items: Sequence[Any], number: int) -> int:
+        """How many processes have an item in round `number`."""
+        return min(self.count, len(items) - number * self.count)
+
+    def slice(self, n: int) -> NDArray[np.int64]:
+        """Our contiguous part of n examples."""
+        return np.arange(n * self.rank // self.count, n * (self.rank + 1) // self.count)
+
+    def gather(self, value: Any) -> list[Any]:
+        """What every process has to say, in the order of the processes, to everyone."""
+        if self.count == 1:
+            return [value]
+        found: list[Any] = [None] * self.count
+        torch.distributed.all_gather_object(found, value)
+        return found
+
+    def wait(self) -> None:
+        self.accelerator.wait_for_everyone()

@@ -1,0 +1,150 @@
+"""After every epoch: measure, watch, write history and checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from crust.data import Examples, batches
+from crust.networks import evaluating, run
+from crust.training import checkpoint
+from crust.training.context import Context
+from crust.training.history import History
+from crust.training.loop import clock
+from crust.training.method import Method, Selection
+from crust.training.state import RunState
+from crust.training.watch import Watch
+
+
+class Recorder:
+    """Keeps what a run leaves behind. True labels are read here, and only to measure."""
+
+    def __init__(
+        self,
+        context: Context,
+        method: Method,
+        state: RunState,
+        *,
+        test: Examples | None,
+        folder: Path | None,
+        identity: dict[str, Any],
+        report: Callable[[dict[str, Any]], None] | None = None,
+    ):
+        self.context, self.method, self.state = context, method, state
+        self.test, self.folder, self.identity, self.report = test, folder, identity, report
+        self.history = History()
+        self.watch = Watch(context.n, context.classes)
+        self.watch_validation = None
+        if context.validation is not None:
+            self.watch_validation = Watch(len(context.validation), context.classes)
+        self._clocked: dict[str, float] = {}
+
+    def __call__(self, context: Context, selection: Selection, facts: dict[str, Any]) -> None:
+        """The loop calls this after every epoch."""
+        state, epoch = self.state, context.epoch
+        state.epochs_done += 1
+        line = {"epoch": state.epochs_done - 1, **facts}
+        self.watch.choose(selection.indices, selection.weights)
+        if context.true_labels is not None:
+            right = context.labels[selection.indices] == context.true_labels[selection.indices]
+            line["clean"] = float(right.mean()) if len(right) else None
+            weights = selection.weights if selection.weights is not None else np.ones(len(right))
+            line["clean_weighted"] = float((right * weights).sum() / weights.sum()) if len(right) else None
+        with clock(context, "evaluation"):
+            line |= self._accuracies()
+        due = context.settings.audit_due(epoch, context.epochs)
+        if due or self.method.looks_at_all(epoch + 1):
+            with clock(context, "gradients"):
+                line |= self._look()
+        line["seconds"] = self._seconds()
+        line["passes"] = {"forward": context.cost.forward, "backward": context.cost.backward}
+        self.history.append(line)
+        self.save()
+        if self.report is not None and context.processes.first:
+            self.report(line)
+
+    def _accuracies(self) -> dict[str, float]:
+        found = {}
+        if self.test is not None:
+            found["test_accuracy"] = accuracy(self.context, self.test)
+        if self.context.validation is not None:
+            found["val_accuracy"] = accuracy(self.context, self.context.validation)
+        network = self.context.processes.bare(self.context.networks[0])
+        self.state.consider(network, found.get("val_accuracy", float(self.state.epochs_done)))
+        return found
+
+    def _look(self) -> dict[str, float]:
+        """One look at all training examples, which the next selection will use too; and at those held out."""
+        context = self.context
+        seen = context.look_at_all()
+        self.watch.look(seen, context.labels)
+        if self.watch_validation is not None and context.validation is not None:
+            held = context.look_at_all(examples=context.validation)
+            self.watch_validation.look(held, context.validation.labels)
+        found = {"train_accuracy": float((seen.predictions == context.labels).mean())}
+        if context.true_labels is not None:
+            found["train_true_accuracy"] = float((seen.predictions == context.true_labels).mean())
+        return found
+
+    def _seconds(self) -> dict[str, float]:
+        """Seconds since the last line, part by part."""
+        now = self.context.cost.seconds
+        found = {name: round(now[name] - self._clocked.get(name, 0.0), 3) for name in now}
+        self._clocked = dict(now)
+        return found
+
+    # ------------------------------------------------------------ on disk
+
+    def save(self) -> None:
+        if self.folder is None or not self.context.processes.first:
+            return
+        context = self.context
+        content = {
+            "identity": self.identity,
+            "networks": [context.processes.bare(network).state_dict() for network in context.networks],
+            "state": self.state.state(),
+            "method": self.method.state(),
+            "watch": self.watch.state(),
+            "watch_validation": None if self.watch_validation is None else self.watch_validation.state(),
+            "history": self.history.lines,
+            "cost": {"forward": context.cost.forward, "backward": context.cost.backward, "seconds": context.cost.seconds},
+        }
+        checkpoint.save(self.folder / "checkpoint", self.state.epochs_done, content)
+        self.history.save(self.folder / "history.jsonl")
+
+    def load(self, content: dict[str, Any]) -> None:
+        context = self.context
+        for network, weights in zip(context.networks, content["networks"], strict=True):
+            context.processes.bare(network).load_state_dict(weights)
+        self.method.load_state(content["method"])
+        self.state.load(content["state"], context, self.method.extra_parameters())
+        self.watch.load(content["watch"])
+        if self.watch_validation is not None:
+            self.watch_validation.load(content["watch_validation"])
+        self.history = History(content["history"])
+        cost = content["cost"]
+        context.cost.forward, context.cost.backward = cost["forward"], cost["backward"]
+        context.cost.seconds = cost["seconds"]
+        self._clocked = dict(cost["seconds"])
+
+
+def accuracy(context: Context, examples: Examples) -> float:
+    """The share of examples that the first network gets right, each counted once by one process."""
+    network = context.processes.bare(context.networks[0])
+    mine = context.processes.slice(len(examples))
+    right = 0
+    with evaluating(network), torch.no_grad():
+        for x, index in batches(
+            examples,
+            mine,
+            context.settings.eval_batch_size,
+            device=context.device,
+            workers=context.settings.workers,
+            channels_last=context.settings.channels_last,
+        ):
+            right += int((run(network, x).argmax(1).cpu().numpy() == examples.labels[index]).sum())
+    return sum(context.processes.gather(right)) / len(examples)

@@ -1,0 +1,79 @@
+"""How to train, whatever the method: the experiment's settings."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from crust.errors import InputError, choices
+
+
+class TrainSettings(BaseModel):
+    """Network-independent settings of a run; the paper's for CIFAR are the defaults.
+
+    Example:
+        >>> TrainSettings(epochs=40).rate_at(30, 40)
+        0.010000000000000002
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    epochs: int = Field(120, ge=1)
+    batch_size: int = Field(128, ge=1)
+    optimizer: Literal["sgd", "adam", "adamw"] = "sgd"
+    learning_rate: float = Field(0.1, gt=0)
+    momentum: float = Field(0.9, ge=0, lt=1)
+    nesterov: bool = False
+    weight_decay: float = Field(5e-4, ge=0)
+    drops: tuple[float, ...] = (2 / 3, 5 / 6)  # where the rate falls, as shares of the epochs
+    drop_factor: float = Field(0.1, gt=0, le=1)
+    clip_norm: float | None = Field(None, gt=0)
+    seed: int = Field(0, ge=0)
+    workers: int = Field(0, ge=0)
+    eval_batch_size: int = Field(128, ge=1)
+    mixed_precision: Literal["no", "fp16", "bf16"] = "no"
+    channels_last: bool = True
+    audit_every: int | None = Field(None, ge=1)  # epochs between passes over all examples; None: ten in a run
+    max_passes: float | None = Field(None, gt=0)  # stop when that many examples went forward or backward
+    stop_after: int | None = Field(None, ge=1)  # stop after this epoch, to be resumed
+
+    @field_validator("drops")
+    @classmethod
+    def _inside(cls, drops: tuple[float, ...]) -> tuple[float, ...]:
+        if any(not 0 < drop <= 1 for drop in drops):
+            raise ValueError("drops are shares of the epochs, between 0 and 1")
+        return tuple(sorted(drops))
+
+    def rate_at(self, epoch: int, epochs: int, rate: float | None = None) -> float:
+        """The learning rate of an epoch (counted from 0)."""
+        passed = sum(epoch >= round(drop * epochs) for drop in self.drops)
+        return (self.learning_rate if rate is None else rate) * self.drop_factor**passed
+
+    def audit_due(self, epoch: int, epochs: int) -> bool:
+        """Whether all examples are looked at after this epoch for the audit's sake."""
+        every = self.audit_every or max(1, epochs // 10)
+        return (epoch + 1) % every == 0 or epoch + 1 == epochs
+
+
+def split_settings(settings: dict[str, Any], method: type[BaseModel]) -> tuple[TrainSettings, BaseModel]:
+    """Sort settings into the experiment's and the method's; an unknown or impossible one gets a sentence."""
+    ours, theirs = set(TrainSettings.model_fields), set(method.model_fields)
+    for name in settings:
+        if name not in ours | theirs:
+            choices(name, sorted(ours | theirs), "setting")
+    return (
+        checked(TrainSettings, {name: value for name, value in settings.items() if name in ours - theirs}),
+        checked(method, {name: value for name, value in settings.items() if name in theirs}),
+    )
+
+
+def checked(model: type[BaseModel], values: dict[str, Any]) -> Any:
+    """Build a settings object, or say in one sentence what is wrong."""
+    try:
+        return model(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "settings"
+        what = first["msg"].removeprefix("Value error, ")
+        raise InputError(f"setting {where} is {first['input']!r}: {what[0].lower()}{what[1:]}") from None
