@@ -22,7 +22,7 @@ UNIT = 2.0**-24
 FEW_DIMENSIONS = 24  # up to here differences beat a matrix product
 ALL_EXACT = 400  # groups up to this size gain nothing from approximate distances
 TILE_ROWS, TILE_COLUMNS = 64, 2000  # no power of two: rows of a tile would share the same few lines of the cache
-PRODUCT_ROWS = 256  # a matrix product wants more of them
+PRODUCT_ROWS = 512  # a matrix product wants more of them
 
 
 class Distances:

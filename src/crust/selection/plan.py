@@ -19,7 +19,6 @@ from crust.selection.options import Options, check_options
 
 MIB = 2**20
 ALONE_POINTS = 8192  # groups from here on get all threads for themselves
-ALONE_WORK = 2e9  # n * n * d
 STEADY = 8 * MIB  # tile buffers and the like, a thread
 LEAST_LISTS = 64 * 8  # bytes a point for neighbour lists, below which they are not worth having
 RESERVOIR = 2000
@@ -102,7 +101,7 @@ def make_plan(sizes: NDArray[np.int64], d: int, budgets: NDArray[np.int64], opti
     wants = np.zeros(len(sizes), bool)
     if options.algorithm in ("greedy", "lazy"):
         wants = keeps_distances(sizes, d, options.metric)
-    alone = (sizes >= ALONE_POINTS) | (n * n * d > ALONE_WORK) | (len(sizes) == 1)
+    alone = (sizes >= ALONE_POINTS) | ((budgets > 0).sum() < threads)
     small = np.flatnonzero(~alone & (budgets > 0))
     if base.max() > limit:
         raise InputError(
