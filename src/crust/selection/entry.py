@@ -19,7 +19,7 @@ from crust.selection.greedy import Room
 from crust.selection.group_names import check_groups
 from crust.selection.options import Options, check_options
 from crust.selection.picks import Picks
-from crust.selection.plan import Plan, make_plan, show_bytes
+from crust.selection.plan import Plan, expectation, make_plan
 from crust.selection.progress import progress_bar
 from crust.selection.workers import Ticker, spread
 
@@ -99,7 +99,7 @@ def select(
     sizes = np.bincount(codes, minlength=1)
     budgets = split_budget(count, sizes, min_per_group)
     plan = make_plan(sizes, d, budgets, options)
-    log.info("%s; at most %s", plan.path, show_bytes(plan.memory))
+    log.info("%s", expectation(sizes, d, budgets, options, plan))
 
     with progress_bar("selecting", progress) as report, open_engine(engine, plan.threads) as opened:
         work = _Work(features, codes, sizes, budgets, options, plan, opened)

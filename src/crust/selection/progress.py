@@ -26,23 +26,34 @@ def progress_bar(label: str, show: bool) -> Iterator[Callable[[float, float], No
         yield None
         return
     show_share, finish = _bar(label) if sys.stderr.isatty() else _lines(label)
-    lock, start, last = threading.Lock(), time.monotonic(), 0.0
+    lock, start, last, share = threading.Lock(), time.monotonic(), 0.0, 0.0
+
+    def show_now() -> None:
+        nonlocal last
+        if lock.acquire(blocking=False):
+            try:
+                last = time.monotonic()
+                show_share(share)
+            finally:
+                lock.release()
 
     def report(done: float, total: float) -> None:
-        nonlocal last
+        nonlocal share
+        share = min(done / total, 1.0) if total else 0.0
         now = time.monotonic()
-        if now - start < AFTER or now - last < 0.1 or not lock.acquire(blocking=False):
-            return
-        try:
-            last = now
-            show_share(min(done / total, 1.0) if total else 0.0)
-        finally:
-            lock.release()
+        if now - start >= AFTER and now - last >= 0.1:
+            show_now()
 
+    # the first steps of all may take a while (kernels are compiled once on every machine): say that something happens
+    timer = threading.Timer(AFTER, show_now)
+    timer.daemon = True
+    timer.start()
     try:
         yield report
     finally:
-        finish()
+        timer.cancel()
+        with lock:
+            finish()
 
 
 def _bar(label: str) -> tuple[Callable[[float], None], Callable[[], None]]:
