@@ -119,6 +119,12 @@ def test_scale_changes_nothing(metric, scale):
         assert big.objective == pytest.approx(small.objective * scale**power, rel=1e-5)
 
 
+def test_squares_out_of_range():
+    with pytest.raises(crust.InputError, match="too large for float64"):
+        crust.select(proxies(20, 3).astype(np.float64) * 1e200, 3, metric="sqeuclidean")
+    assert len(crust.select(proxies(20, 3).astype(np.float64) * 1e-315, 3)) == 3
+
+
 def test_precomputed(tmp_path):
     x = proxies(70, 4)
     matrix = float32_distances(x)

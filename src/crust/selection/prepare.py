@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crust.errors import InputError
 from crust.selection.distances import Distances
 
 # Exponents of the largest value between which distances, and sums of them, fit float32 without scaling.
@@ -32,7 +33,15 @@ def scaled(points: Any, metric: str) -> tuple[Any, float]:
     low, high = RANGE[metric]
     if largest == 0.0 or low <= exponent <= high:
         return points, 1.0
-    return points * math.ldexp(1.0, -exponent), math.ldexp(1.0, exponent) ** (1 if metric == "euclidean" else 2)
+    half = exponent // 2  # in two steps: the power itself may be out of range where the result is not
+    points = points * math.ldexp(1.0, -half) * math.ldexp(1.0, half - exponent)
+    try:
+        return points, math.ldexp(1.0, exponent * (1 if metric == "euclidean" else 2))
+    except OverflowError:
+        raise InputError(
+            f"squared distances of values up to {largest:.2g} are too large for float64: divide the features by "
+            f"{math.ldexp(1.0, exponent):.0e}"
+        ) from None
 
 
 def directions(points: Any) -> Any:
