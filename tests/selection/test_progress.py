@@ -1,5 +1,7 @@
 """The bar appears after two seconds, and only where it is asked for."""
 
+import time
+
 import pytest
 
 from crust.selection import progress
@@ -8,11 +10,13 @@ from crust.selection.workers import Stopped, Ticker, spread
 
 def test_bar(monkeypatch, capsys):
     monkeypatch.setattr(progress, "AFTER", 0.0)
+    monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
     with progress.progress_bar("selecting", show=True) as report:
         assert report is not None
         ticker = Ticker(10.0, report)
+        time.sleep(0.2)  # the first line comes by itself, before any step
         ticker.step(5.0)
-    assert "selecting: 50%" in capsys.readouterr().err
+    assert capsys.readouterr().err.splitlines() == ["selecting: 0%", "selecting: 50%"]
     monkeypatch.setattr(progress, "AFTER", 60.0)
     with progress.progress_bar("selecting", show=True) as report:
         report(1.0, 2.0)
