@@ -15,9 +15,13 @@ import importlib.util
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from crust.api import Result as Result
+    from crust.api import fit as fit
+    from crust.api import load as load
     from crust.errors import CrustError as CrustError
     from crust.errors import InputError as InputError
     from crust.errors import MissingPackage as MissingPackage
+    from crust.methods import METHODS as METHODS
     from crust.selection import Coreset as Coreset
     from crust.selection import estimate as estimate
     from crust.selection import select as select
@@ -26,11 +30,15 @@ __version__ = "0.1.0"
 
 # Where each public name lives.
 _HOMES = {
+    "METHODS": "crust.methods",
     "Coreset": "crust.selection",
     "CrustError": "crust.errors",
     "InputError": "crust.errors",
     "MissingPackage": "crust.errors",
+    "Result": "crust.api",
     "estimate": "crust.selection",
+    "fit": "crust.api",
+    "load": "crust.api",
     "select": "crust.selection",
 }
 

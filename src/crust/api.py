@@ -36,7 +36,17 @@ log = logging.getLogger("crust")
 
 @dataclasses.dataclass
 class Result:
-    """What training leaves: the model, its history, and what it knows about the labels."""
+    """What training leaves: the model, its history, and what it knows about the labels.
+
+    Example:
+        >>> from crust import data
+        >>> digits = data.load("digits", limit=200)
+        >>> result = fit("mlp", digits.train, test_set=digits.test, method="erm", epochs=1)
+        >>> sorted(result.accuracy), result.predict(digits.test).shape
+        (['best', 'last', 'last10'], (500,))
+        >>> result.audit().columns[:4].tolist()
+        ['index', 'label', 'suggested', 'probability']
+    """
 
     model: nn.Module
     history: History
@@ -132,6 +142,14 @@ def fit(
 
     Returns:
         The result.
+
+    Example:
+        >>> from crust import data, noise
+        >>> digits = data.load("digits", limit=300)
+        >>> wrong = noise.realise(digits.train.labels, "symmetric:0.4", classes=10).labels
+        >>> result = fit("mlp", digits.train, labels=wrong, true_labels=digits.train.labels, epochs=2)
+        >>> len(result.history), len(result.audit()), result.history["chosen"]
+        (2, 300, [270, 135])
     """
     choices(method, METHODS, "method")
     kind = METHODS[method]
@@ -215,6 +233,15 @@ def load(run_dir: str | Path, model: nn.Module | None = None) -> Result:
 
     Returns:
         The result, ready to predict. Opening it runs no code from the folder.
+
+    Example:
+        >>> import tempfile
+        >>> from crust import data
+        >>> digits = data.load("digits", limit=200)
+        >>> folder = tempfile.mkdtemp()
+        >>> trained = fit("mlp", digits.train, method="erm", epochs=1, run_dir=folder)
+        >>> bool((load(folder).predict(digits.test) == trained.predict(digits.test)).all())
+        True
     """
     from safetensors import SafetensorError
     from safetensors.torch import load_file

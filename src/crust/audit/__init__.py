@@ -1,5 +1,6 @@
 """The label audit: which labels to doubt, from what a run has seen of every example."""
 
 from crust.audit.scores import audit_table, estimated_transitions
+from crust.audit.tables import read_audit
 
-__all__ = ["audit_table", "estimated_transitions"]
+__all__ = ["audit_table", "estimated_transitions", "read_audit"]

@@ -21,12 +21,15 @@ def main(args: list[str] | None = None) -> NoReturn:
         SystemExit: 0
     """
     from crust.cli.app import app
+    from crust.cli.messages import Stopped
 
     words = sys.argv[1:] if args is None else args
     try:
         code = app(args=words or ["--help"], prog_name="crust", standalone_mode=False)
     except CrustError as error:
         _fail(str(error), 2)
+    except Stopped as stopped:
+        _fail(str(stopped), 130)
     except KeyboardInterrupt:
         code = 130
     except MemoryError:

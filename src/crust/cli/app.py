@@ -7,7 +7,19 @@ from typing import Annotated
 import typer
 
 from crust import __version__
+from crust.cli.audit import audit
+from crust.cli.methods import methods
+from crust.cli.predict import predict
 from crust.cli.select import select
+from crust.cli.train import train
+
+
+def _example(*lines: str) -> str:
+    return "Example:\n\n" + "\n\n".join(f"[bold]{line}[/bold]" for line in lines)
+
+
+SELECT = "crust select features.npy -k 0.1 --groups labels.npy -o coreset.parquet"
+TRAIN = "crust train cifar10 --model resnet32 --noise symmetric:0.5 --epochs 120 -o runs/a"
 
 app = typer.Typer(
     name="crust",
@@ -15,7 +27,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    epilog="Example:\n\n[bold]crust select features.npy -k 0.1 --groups labels.npy -o coreset.parquet[/bold]",
+    epilog=_example("crust train digits --noise symmetric:0.4 --epochs 20 -o runs/a", SELECT),
 )
 
 
@@ -33,7 +45,8 @@ def _root(
 ) -> None: ...
 
 
-app.command(
-    "select",
-    epilog="Example:\n\n[bold]crust select features.npy -k 0.1 --groups labels.npy -o coreset.parquet[/bold]",
-)(select)
+app.command("train", epilog=_example(TRAIN, "crust train --resume -o runs/a"))(train)
+app.command("predict", epilog=_example("crust predict runs/a cifar10 -o predictions.csv"))(predict)
+app.command("audit", epilog=_example("crust audit runs/a --top 20 -o table.csv"))(audit)
+app.command("methods", epilog=_example("crust methods crust"))(methods)
+app.command("select", epilog=_example(SELECT))(select)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from crust.cli.messages import show_log
 from crust.cli.words import check_output, parse_budget
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def select(
     budget = parse_budget(k)
     check_output(output, "-o", (".parquet",), [features, groups])
     check_output(plot, "--plot", (".png", ".pdf", ".svg"))
-    _show_log(quiet)
+    show_log(logging.WARNING if quiet else logging.INFO)
 
     # Everything heavy is imported here, so that `crust --help` answers at once.
     import crust
@@ -118,19 +118,6 @@ def select(
         draw(plot, vectors, coreset, metric=metric, seed=seed)
     if not quiet:
         _print_result(coreset, output, plot)
-
-
-class _Stderr(logging.Handler):
-    """Show on stderr what the library logs, such as the estimate before it starts."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        sys.stderr.write(f"{record.getMessage()}\n")
-
-
-def _show_log(quiet: bool) -> None:
-    logger = logging.getLogger("crust")
-    logger.setLevel(logging.WARNING if quiet else logging.INFO)
-    logger.handlers = [_Stderr()]
 
 
 def _read(

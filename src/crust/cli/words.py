@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from crust.errors import InputError
 
@@ -49,3 +50,17 @@ def check_output(path: Path | None, option: str, suffixes: tuple[str, ...], inpu
         raise InputError(f"{option} {path} is a folder: give the name of a file")
     if not os.access(folder, os.W_OK):
         raise InputError(f"{option} {path}: the folder {folder} cannot be written to; write somewhere else")
+
+
+def write_table(table: Any, path: Path) -> None:
+    """A pandas table as .csv or .parquet, by the name of the file; whole or not at all."""
+    from io import BytesIO
+
+    from crust.training.history import write_atomically
+
+    buffer = BytesIO()
+    if path.suffix.lower() == ".csv":
+        table.to_csv(buffer, index=False)
+    else:
+        table.to_parquet(buffer, index=False)
+    write_atomically(path, buffer.getvalue())

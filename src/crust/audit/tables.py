@@ -1,0 +1,46 @@
+"""The audit of a run, read from its folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crust.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["read_audit"]
+
+
+def read_audit(run_dir: str | Path) -> tuple[pd.DataFrame, list[Any]]:
+    """The table that a finished run has left, and the names of the classes.
+
+    Args:
+        run_dir: the run's folder.
+
+    Returns:
+        What `audit_table` returned, and the classes in the order of their numbers.
+
+    Example:
+        >>> read_audit("nowhere")
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: there is no folder nowhere: give the folder of a run
+    """
+    import pandas as pd
+    import yaml
+
+    folder = Path(run_dir)
+    if not folder.is_dir():
+        raise InputError(f"there is no folder {folder}: give the folder of a run")
+    if not (folder / "config.yaml").is_file():
+        raise InputError(f"{folder} holds no run: give the folder of one")
+    if not (folder / "audit.parquet").is_file():
+        raise InputError(f"{folder} holds no audit yet: let the run end with crust train --resume -o {folder}")
+    try:
+        table = pd.read_parquet(folder / "audit.parquet")
+        classes = list(yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))["classes"])
+    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError) as error:
+        raise InputError(f"the audit in {folder} cannot be read: {' '.join(str(error).split())}") from None
+    return table, classes

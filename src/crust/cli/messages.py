@@ -1,0 +1,49 @@
+"""What the commands say: the library's log on stderr, numbers in words, the end of a run that was stopped."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+
+class Stopped(Exception):
+    """Ctrl-C, with what was saved and how to go on; the exit code is 130."""
+
+
+class _Stderr(logging.Handler):
+    """Show on stderr what the library logs, such as the estimate before it starts."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sys.stderr.write(f"{record.getMessage()}\n")
+
+
+def show_log(level: int) -> None:
+    """Let the library speak from this level on."""
+    logger = logging.getLogger("crust")
+    logger.setLevel(level)
+    logger.handlers = [_Stderr()]
+
+
+def percent(share: float | None) -> str:
+    """A share as people read it.
+
+    Example:
+        >>> percent(0.5678), percent(None)
+        ('56.8 %', '–')
+    """
+    return "–" if share is None else f"{100 * share:.1f} %"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people read them.
+
+    Example:
+        >>> duration(3.21), duration(75), duration(7300)
+        ('3.2 s', '1 min 15 s', '2 h 1 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,80 @@
+"""`crust predict`: what a trained network says of new data."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from crust.cli.messages import percent, show_log
+from crust.cli.words import check_output, write_table
+from crust.errors import InputError
+
+SHOWN = 10
+
+
+def predict(
+    run: Annotated[Path, typer.Argument(help="Folder of a run of `crust train`.", metavar="RUN")],
+    data: Annotated[str, typer.Argument(help="Data of the kind it was trained on.", metavar="DATA")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write the predictions here (.csv or .parquet).")
+    ] = None,
+    data_dir: Annotated[
+        str | None, typer.Option(help="Where named datasets are; default: $CRUST_DATA, else data.")
+    ] = None,
+    batch_size: Annotated[int, typer.Option(help="Examples at a time.", min=1)] = 128,
+    skip_broken: Annotated[bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Predict the classes of new data, with the probabilities of all of them."""
+    show_log(logging.ERROR if quiet else logging.WARNING)
+    check_output(output, "-o", (".csv", ".parquet"), [data])
+
+    import crust
+    from crust.data import load_new
+
+    result = crust.load(run)
+    examples = load_new(data, _encoding(run), data_dir=data_dir, skip_broken=skip_broken)
+    table = _table(examples, result.predict(examples, probabilities=True, batch_size=batch_size), result.classes)
+    if output is not None:
+        write_table(table, output)
+    if quiet:
+        return
+    if output is None:
+        typer.echo(table.iloc[:SHOWN, : list(table.columns).index("probability") + 1].to_string(index=False))
+        if len(table) > SHOWN:
+            typer.echo(f"… and {len(table) - SHOWN:,} more; add -o predictions.csv to write them all")
+    if "label" in table:
+        known = table[table["label"].notna()]
+        right = (known["label"] == known["predicted"]).mean()
+        typer.echo(f"accuracy on {len(known):,} examples with labels: {percent(float(right))}")
+    if output is not None:
+        typer.echo(f"{len(table):,} predictions written to: {output}")
+
+
+def _encoding(run: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads((run / "encoding.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        raise InputError(
+            f"{run} does not say how its data was read, as runs of crust train do: "
+            "predict from Python with crust.load(run).predict(data)"
+        ) from None
+
+
+def _table(examples: Any, probabilities: Any, classes: list[Any]) -> Any:
+    import numpy as np
+    import pandas as pd
+
+    names, best = np.array(classes, dtype=object), probabilities.argmax(axis=1)
+    columns: dict[str, Any] = {"index": np.arange(len(best))}
+    if examples.ids is not None:
+        columns["id"] = list(examples.ids)
+    if (examples.labels >= 0).any():
+        columns["label"] = examples.decode(examples.labels)
+    columns |= {"predicted": names[best], "probability": probabilities[np.arange(len(best)), best]}
+    columns |= {f"p({name})": probabilities[:, i] for i, name in enumerate(classes)}
+    return pd.DataFrame(columns)

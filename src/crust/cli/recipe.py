@@ -1,0 +1,129 @@
+"""Recipes: all that `crust train` needs to know, in one YAML file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from crust.errors import InputError, choices
+
+FOLDER = Path(__file__).parent / "recipes"
+# What belongs to the command line; everything else in a recipe is a setting of the experiment or of the method.
+OPTIONS = (
+    "data",
+    "data_dir",
+    "test",
+    "label_column",
+    "image_size",
+    "limit",
+    "skip_broken",
+    "labels",
+    "true_labels",
+    "noise",
+    "model",
+    "method",
+    "validation",
+    "augment",
+)
+
+
+def names() -> list[str]:
+    """The recipes that come with crust.
+
+    Example:
+        >>> names()
+        ['cifar10-paper', 'webvision-paper']
+    """
+    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
+
+
+def read(recipe: str | Path) -> dict[str, Any]:
+    """A recipe from a file, or one of ours by name.
+
+    Example:
+        >>> read("cifar10-paper")["epochs"]
+        120
+    """
+    import yaml
+
+    path = Path(recipe)
+    if path.suffix.lower() not in (".yaml", ".yml"):
+        path = FOLDER / f"{choices(str(recipe), [*names(), 'FILE.yaml'], 'recipe')}.yaml"
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read the recipe {path}: {(error.strerror or str(error)).lower()}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is no YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{path} is no recipe: write one setting a line, such as epochs: 120")
+    return {str(name): value for name, value in found.items()}
+
+
+def parse_settings(words: Iterable[str]) -> dict[str, Any]:
+    """`--set name=value`, as often as it is given; values are read as in YAML.
+
+    Example:
+        >>> parse_settings(["share=0.3", "nesterov=true", "drops=[0.5, 0.9]", "rule=central"])
+        {'share': 0.3, 'nesterov': True, 'drops': [0.5, 0.9], 'rule': 'central'}
+        >>> parse_settings(["share"])
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: --set share has no value: write --set share=VALUE
+    """
+    import yaml
+
+    found = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not name:
+            raise InputError(f"--set {word} has no value: write --set {name or 'NAME'}=VALUE")
+        try:
+            found[name] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            found[name] = value
+        if found[name] is False and value.strip().lower() in ("no", "off"):
+            found[name] = value.strip()  # a word such as that of mixed_precision; pydantic knows it as false too
+    return found
+
+
+def merge(
+    base: dict[str, Any], given: dict[str, Any], settings: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A recipe with what the command line says above it: options, and settings.
+
+    Settings of the recipe's own method are left out where another method is asked for.
+
+    Example:
+        >>> merge({"method": "erm", "epochs": 3, "limit": 9}, {"limit": 5}, {"seed": 1})
+        ({'limit': 5, 'method': 'erm'}, {'epochs': 3, 'seed': 1})
+    """
+    from crust.methods import METHODS
+    from crust.training.settings import TrainSettings
+
+    options = {name: base[name] for name in OPTIONS if base.get(name) is not None} | given
+    instead = {"labels": ["noise"], "true_labels": ["noise"], "noise": ["labels", "true_labels"]}
+    for name in given:  # noise and labels from files exclude each other: what the command line says wins
+        for other in instead.get(name, []):
+            if other not in given:
+                options.pop(other, None)
+    options.setdefault("method", "crust")
+    kept = {name: value for name, value in base.items() if name not in OPTIONS}
+    choices(options["method"], METHODS, "method")
+    old = base.get("method", options["method"])
+    if old != options["method"] and old in METHODS:
+        known = {*TrainSettings.model_fields, *METHODS[options["method"]].Settings.model_fields}
+        foreign = set(METHODS[old].Settings.model_fields) - known
+        kept = {name: value for name, value in kept.items() if name not in foreign}
+    return options, kept | settings
+
+
+def full(options: dict[str, Any], experiment: Any, own: Any) -> str:
+    """The recipe of a run with every setting, as YAML."""
+    import yaml
+
+    chosen = {name: options[name] for name in OPTIONS if options.get(name) is not None}
+    values = experiment.model_dump(mode="json", exclude={"stop_after"}) | own.model_dump(mode="json")
+    return yaml.safe_dump(chosen | values, sort_keys=False, allow_unicode=True)

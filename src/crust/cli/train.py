@@ -1,0 +1,350 @@
+"""`crust train`: from data with wrong labels to a model and an audit."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from crust.cli import recipe as recipes
+from crust.cli.messages import Stopped, duration, percent, show_log
+from crust.cli.progress import EpochProgress
+from crust.errors import InputError, choices
+
+if TYPE_CHECKING:
+    from crust.api import Result
+    from crust.data import Bundle, Examples
+    from crust.noise import RealisedNoise
+
+LABELS = "Labels"
+DATA = "Data"
+HOW = "How to train"
+RUN = "The run"
+
+
+def train(
+    data: Annotated[
+        str | None,
+        typer.Argument(
+            help="digits, cifar10, cifar100, a folder of class folders, or a file: .npz, .csv, .tsv, .parquet.",
+            metavar="DATA",
+            show_default=False,
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="resnet8 to resnet56, small_cnn, mlp, or timm:NAME; default: what fits the data.",
+            metavar="NAME",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(help="See `crust methods`; default: crust.", metavar="NAME", rich_help_panel=HOW),
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Default: 120.", rich_help_panel=HOW)] = None,
+    coreset: Annotated[
+        str | None,
+        typer.Option(
+            help="Share of the examples that is trained on, or auto: one minus the estimated noise rate.",
+            metavar="SHARE",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Default: 128.", rich_help_panel=HOW)] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Default: 0.1.", rich_help_panel=HOW)] = None,
+    augment: Annotated[
+        bool | None,
+        typer.Option(
+            "--augment/--no-augment",
+            help="Crop and mirror images at random; default: from 32 pixels a side on.",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
+    mixed_precision: Annotated[
+        str | None, typer.Option(help="no, fp16 or bf16; default: no.", rich_help_panel=HOW, metavar="NAME")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Of everything random; default: 0.", rich_help_panel=HOW)] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="Any other setting (see `crust methods NAME`), repeated.", metavar="N=V", rich_help_panel=HOW
+        ),
+    ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            help="All of this from FILE.yaml, or cifar10-paper, webvision-paper; options above it win.",
+            metavar="NAME",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
+    noise: Annotated[
+        str | None,
+        typer.Option(
+            help="Make labels wrong on purpose, as in symmetric:0.5; the clean ones are kept for measuring.",
+            metavar="KIND:RATE",
+            rich_help_panel=LABELS,
+        ),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            help="Labels from a file, in place of the data's own.", metavar="FILE:KEY", rich_help_panel=LABELS
+        ),
+    ] = None,
+    true_labels: Annotated[
+        str | None,
+        typer.Option(help="True labels from a file: for measuring only.", metavar="FILE:KEY", rich_help_panel=LABELS),
+    ] = None,
+    validation: Annotated[
+        float | None,
+        typer.Option(
+            help="Share held out, noisy as it is, to choose the model that is kept; default: 0.1.",
+            metavar="SHARE",
+            rich_help_panel=LABELS,
+        ),
+    ] = None,
+    data_dir: Annotated[
+        str | None,
+        typer.Option(help="Where named datasets are; default: $CRUST_DATA, else data.", rich_help_panel=DATA),
+    ] = None,
+    test: Annotated[
+        str | None, typer.Option(help="Clean data of the same kind to measure on.", rich_help_panel=DATA)
+    ] = None,
+    label_column: Annotated[
+        str | None, typer.Option(help="Column of a table with the labels; default: label.", rich_help_panel=DATA)
+    ] = None,
+    image_size: Annotated[
+        int | None, typer.Option(help="Side in pixels that images in folders are brought to.", rich_help_panel=DATA)
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Only the first so many examples.", rich_help_panel=DATA)] = None,
+    skip_broken: Annotated[
+        bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.", rich_help_panel=DATA)
+    ] = False,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes that read large image folders.", rich_help_panel=DATA)
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Folder of the run; default: runs/DATA-METHOD-NUMBER.", rich_help_panel=RUN
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run in -o; needs nothing else.", rich_help_panel=RUN)
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing but errors.", rich_help_panel=RUN)
+    ] = False,
+) -> None:
+    """Train a network on data with wrong labels, and learn which labels to doubt."""
+    show_log(logging.ERROR if quiet else logging.WARNING)
+    given = {
+        "data": data, "data_dir": data_dir, "test": test, "label_column": label_column, "image_size": image_size,
+        "limit": limit, "skip_broken": skip_broken or None, "labels": labels, "true_labels": true_labels,
+        "noise": noise, "model": model, "method": method, "validation": validation, "augment": augment,
+    }  # fmt: skip
+    shortcuts = {
+        "epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate, "seed": seed, "workers": workers,
+        "mixed_precision": mixed_precision,
+    }  # fmt: skip
+    words = [*(setting or []), *([] if coreset is None else [f"share={coreset}"])]
+    settings = recipes.parse_settings(words) | _without_none(shortcuts)
+    base = recipes.read(recipe) if recipe is not None else _recipe_of(output, resume, data)
+    options, settings = recipes.merge(base, _without_none(given), settings)
+    _run(options, settings, output, resume, quiet)
+
+
+def _run(options: dict[str, Any], settings: dict[str, Any], output: Path | None, resume: bool, quiet: bool) -> None:
+    from crust.methods import METHODS
+    from crust.training.settings import split_settings
+
+    # What can be refused is refused before a large dataset is read.
+    kind = METHODS[options["method"]]
+    experiment, own = split_settings(settings, kind.Settings)
+    epochs = sum(stage.epochs or experiment.epochs for stage in kind(own).stages())
+    _check(options, output, resume)
+    folder = output or _new_folder(options)
+
+    import crust
+
+    bundle = _load(options)
+    examples, truth, noise = _labels(bundle, options, experiment.seed)
+    options.setdefault("model", _usual_model(examples))
+    files = {
+        "recipe.yaml": recipes.full(options, experiment, own),
+        "encoding.json": json.dumps(bundle.encoding, ensure_ascii=False, default=_plain),
+    }
+    start = time.perf_counter()
+    progress = EpochProgress(epochs, quiet)
+
+    def report(line: dict[str, Any]) -> None:
+        if progress.finished is None:
+            _leave(folder, files, noise)
+        progress(line)
+
+    try:
+        with progress:
+            result = crust.fit(
+                options["model"],
+                examples,
+                method=options["method"],
+                true_labels=None if truth is None else examples.decode(truth),
+                test_set=bundle.test,
+                validation=options.get("validation", 0.1),
+                augment=options.get("augment"),
+                run_dir=folder,
+                resume=resume,
+                report=report,
+                **settings,
+            )
+    except KeyboardInterrupt:
+        raise Stopped(_how_to_resume(folder, progress.finished, epochs)) from None
+    assert result.recorder is not None
+    if not quiet and result.recorder.context.processes.first:
+        _print_summary(result, options, folder, time.perf_counter() - start, bool(resume))
+
+
+def _without_none(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _recipe_of(folder: Path | None, resume: bool, data: str | None) -> dict[str, Any]:
+    """The recipe of the run that is to go on, so that its folder is all that must be named."""
+    if not resume:
+        return {}
+    if folder is None:
+        raise InputError("--resume does not know which run: name its folder with -o")
+    if (folder / "recipe.yaml").is_file():
+        return recipes.read(folder / "recipe.yaml")
+    if data is None:
+        raise InputError(f"there is no run in {folder} that could go on: check the folder")
+    return {}
+
+
+def _check(options: dict[str, Any], output: Path | None, resume: bool) -> None:
+    if options.get("data") is None:
+        raise InputError("there is nothing to train on: give DATA, such as digits, or a folder or a file")
+    model = options.get("model")
+    if model is not None and not str(model).startswith("timm:"):
+        from crust.models import MODELS
+
+        choices(model, [*MODELS, "timm:NAME"], "model")
+    if options.get("noise") is not None:
+        from crust.noise import parse_noise
+
+        parse_noise(options["noise"])
+        for name in ("labels", "true_labels"):
+            if options.get(name) is not None:
+                raise InputError(f"--noise is made from the data's own labels: leave out --{name.replace('_', '-')}")
+    if output is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise InputError("several processes need one folder: name it with -o")
+    if output is not None and output.exists() and not output.is_dir():
+        raise InputError(f"-o {output} is a file: name a folder")
+    if output is not None and not resume and (output / "checkpoint").is_dir():
+        raise InputError(f"{output} holds a run already: go on with --resume, or choose another folder")
+
+
+def _new_folder(options: dict[str, Any]) -> Path:
+    """runs/DATA-METHOD-NUMBER with the first number that is free."""
+    start = f"{Path(str(options['data'])).stem or 'data'}-{options['method']}"
+    number = 1
+    while (found := Path("runs") / f"{start}-{number}").exists():
+        number += 1
+    return found
+
+
+def _load(options: dict[str, Any]) -> Bundle:
+    from crust.data import load
+
+    names = ("data_dir", "label_column", "image_size", "skip_broken", "limit", "test")
+    return load(options["data"], **{name: options[name] for name in names if options.get(name) is not None})
+
+
+def _labels(bundle: Bundle, options: dict[str, Any], seed: int) -> tuple[Examples, Any, RealisedNoise | None]:
+    """The examples with the labels to train on, the true labels where they are known, and the noise that was made."""
+    from crust.data import read_labels
+
+    examples = bundle.train
+    if options.get("noise") is not None:
+        noise = _noise(bundle, str(options["noise"]), seed)
+        return examples.with_labels(noise.labels), examples.labels, noise
+    found = {}
+    for name in ("labels", "true_labels"):
+        if options.get(name) is not None:
+            found[name] = read_labels(options[name], bundle.total, examples.classes, bundle.rows)
+    if "labels" in found:
+        examples = examples.with_labels(found["labels"])
+    return examples, found.get("true_labels"), None
+
+
+def _noise(bundle: Bundle, text: str, seed: int) -> RealisedNoise:
+    from crust.noise import parse_noise, realise
+
+    examples, features = bundle.train, None
+    if parse_noise(text).name == "instance":
+        if examples.kind == "dataset":
+            raise InputError("instance noise needs the examples in memory: use another noise, or a --limit")
+        features = examples.inputs.numpy()
+        if features.dtype.kind == "u":
+            features = features / 255.0
+    return realise(
+        examples.labels, text, len(examples.classes), seed, features=features, superclasses=bundle.superclasses
+    )
+
+
+def _usual_model(examples: Examples) -> str:
+    """What to train where nothing is said: by the size of an example."""
+    if len(examples.shape) < 3:
+        return "mlp"
+    side = min(examples.shape[1:])
+    return "small_cnn" if side < 32 else "resnet32" if side <= 64 else "timm:resnet18"
+
+
+def _plain(value: Any) -> Any:
+    """numpy's numbers for JSON."""
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+def _leave(folder: Path, files: dict[str, str], noise: RealisedNoise | None) -> None:
+    """What `--resume` and `crust predict` will ask for, written once the run is known to work."""
+    from crust.training.history import write_atomically
+
+    for name, text in files.items():
+        if not (folder / name).exists():
+            write_atomically(folder / name, text.encode())
+    if noise is not None and not (folder / "noise.npz").exists():
+        noise.save(folder / "noise.npz")
+
+
+def _how_to_resume(folder: Path, finished: int | None, epochs: int) -> str:
+    if finished is None and not (folder / "recipe.yaml").exists():
+        return "stopped before the first epoch was finished: start again"
+    done = "what was finished" if finished is None else f"epoch {finished} of {epochs}"
+    return f"stopped; {done} is saved, go on with: crust train --resume -o {shlex.quote(str(folder))}"
+
+
+def _print_summary(result: Result, options: dict[str, Any], folder: Path, seconds: float, resumed: bool) -> None:
+    history, lines = result.history, result.history.lines
+    since = " since it was resumed" if resumed else ""
+    typer.echo(
+        f"{options['method']}, {options['model']} on {options['data']}: "
+        f"{len(history)} epochs, {duration(seconds)}{since}"
+    )
+    for name, key in (("test", "test_accuracy"), ("validation (noisy)", "val_accuracy")):
+        found = history.accuracy(key)
+        if found["last"] is not None:
+            last, last10, best = (percent(found[each]) for each in ("last", "last10", "best"))
+            typer.echo(f"{name} accuracy: last {last}, mean of the last ten {last10}, best {best}")
+    if lines and lines[-1].get("clean") is not None:
+        typer.echo(f"right labels among those trained on: {percent(lines[-1]['clean'])}")
+    typer.echo(f"written to: {folder}")
+    typer.echo(f"next: crust audit {shlex.quote(str(folder))}")
