@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crust.errors import InputError, choices
+from crust.files import write_whole
 from crust.noise.drawing import check_range, instance_noise, noisify, released_labels
 from crust.noise.matrices import MATRICES, Matrix, check_matrix, check_rate, transition_matrix
 
@@ -175,7 +173,7 @@ class RealisedNoise:
         arrays: dict[str, Any] = {"labels": self.labels, "about": np.array(json.dumps(about))}
         if self.matrix is not None:
             arrays["matrix"] = self.matrix
-        _write_whole(path, arrays)
+        write_whole(path, lambda file: np.savez(file, **arrays))
 
     @classmethod
     def load(cls, path: str | Path) -> RealisedNoise:
@@ -207,21 +205,3 @@ def _read_matrix(path: Path) -> NDArray[Any]:
         return np.loadtxt(path, delimiter=",", ndmin=2, encoding="utf-8-sig")
     except (ValueError, OSError, EOFError):
         raise InputError(f"{path} does not hold a table of numbers: write the transition matrix again") from None
-
-
-def _write_whole(path: Path, arrays: dict[str, Any]) -> None:
-    """Under another name first, so that no reader ever sees half a file."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        try:
-            with draft.open("xb") as file:
-                np.savez(file, **arrays)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(path)
-        except BaseException:  # Ctrl-C too leaves nothing behind
-            with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise InputError(f"{path} could not be written ({error.strerror or error}): choose another place") from None

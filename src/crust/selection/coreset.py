@@ -16,20 +16,19 @@ The objective and the settings are JSON in the schema's metadata, under the key 
 
 from __future__ import annotations
 
-import contextlib
 import importlib.metadata
 import json
 import os
-import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crust.errors import InputError, choices
+from crust.files import write_whole
 
 FORMAT = 1  # of the file; to be raised when an older crust could not read it
 SCALES = ("mean", "count")
@@ -140,7 +139,7 @@ class Coreset:
 
         table = _to_table(self)
         # Checksums: a page that went bad on a disk is refused when it is loaded
-        _write_whole(Path(path), lambda file: pq.write_table(table, file, write_page_checksum=True))
+        write_whole(Path(path), lambda file: pq.write_table(table, file, write_page_checksum=True))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Coreset:
@@ -328,29 +327,6 @@ def _from_table(table: Any, path: Path) -> Coreset:
         raise
     except (KeyError, IndexError, TypeError, ValueError):
         raise InputError(f"{path} does not hold together as a coreset: save the coreset again") from None
-
-
-def _write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file under another name and move it into place, so that no reader ever sees half of it."""
-    if not path.parent.is_dir():
-        raise InputError(f"there is no folder {path.parent} to write {path.name} to: create it first")
-    if path.is_dir():
-        raise InputError(f"{path} is a folder: give the name of a file")
-    target = path.resolve()  # through links: the file they lead to is replaced, not the link
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        try:
-            with draft.open("xb") as file:
-                write(file)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(target)
-        except BaseException:  # Ctrl-C too leaves nothing behind
-            with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise InputError(f"{path} could not be written ({error.strerror or error}): choose another place") from None
 
 
 def _version() -> str:

@@ -92,9 +92,7 @@ def estimate(
     return Estimate(plan.memory, _seconds(sizes, d, budgets, checked, plan), plan.path)
 
 
-def expectation(
-    sizes: NDArray[np.int64], d: int, budgets: NDArray[np.int64], options: Options, plan: Plan
-) -> Estimate:
+def expectation(sizes: NDArray[np.int64], d: int, budgets: NDArray[np.int64], options: Options, plan: Plan) -> Estimate:
     """The estimate that `select` logs; the speed is measured only where it will take long enough to be worth it."""
     pairs = float((sizes.astype(np.float64) ** 2).sum())
     quick = pairs * (10 + d) < QUICK

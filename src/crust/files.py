@@ -1,0 +1,51 @@
+"""Files that are either whole or not there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+from crust.errors import InputError
+
+
+def write_whole(path: str | Path, write: bytes | Callable[[BinaryIO], object]) -> None:
+    """Write a file under another name and move it into place, so that no reader ever sees half of it.
+
+    Args:
+        path: where it shall be; a file that is there is replaced, one behind a link too.
+        write: the content, or a function that writes it to an open file.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "note.txt"
+        >>> write_whole(path, b"kept")
+        >>> path.read_text()
+        'kept'
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise InputError(f"there is no folder {path.parent} to write {path.name} to: create it first")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: give the name of a file")
+    target = path.resolve()  # through links: the file they lead to is replaced, not the link
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        try:
+            with draft.open("xb") as file:
+                if isinstance(write, bytes):
+                    file.write(write)
+                else:
+                    write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(target)
+        except BaseException:  # Ctrl-C too leaves nothing behind
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise InputError(f"{path} could not be written ({error.strerror or error}): choose another place") from None
