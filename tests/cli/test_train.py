@@ -220,3 +220,30 @@ def test_wrong_input_gets_one_sentence(here, capsys, words):
     assert len(shown.splitlines()) == 1
     assert shown.startswith("crust: ")
     assert re.search(WRONG[words], shown), shown
+
+
+def test_images_in_folders_with_a_broken_one(here, capsys):
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    for name in ("cat", "dog"):
+        (here / "images" / name).mkdir()
+        for i in range(12):
+            Image.fromarray(rng.integers(256, size=(8, 8, 3), dtype=np.uint8)).save(f"images/{name}/{i:02d}.png")
+    (here / "images/cat/05.png").write_bytes(b"no image")
+    words = "train images --epochs 1 --method erm -q -o pictures"
+    assert call(words) == 2
+    assert re.search(r"05.png cannot be read as an image.*--skip-broken", capsys.readouterr().err)
+    assert call(f"{words} --skip-broken") == 0
+    assert call("predict pictures images --skip-broken -q -o out.csv") == 0
+    table = pd.read_csv("out.csv")
+    assert len(table) == 23
+    assert table["id"][0] == "cat/00.png"
+    assert call("audit pictures") == 0
+    assert "cat/00.png" in capsys.readouterr().out
+
+
+def test_an_unfinished_run_has_no_audit(here, capsys):
+    (here / "half/audit.parquet").unlink()
+    assert call("audit half") == 2
+    assert "half holds no audit yet: let the run end with crust train --resume -o half" in capsys.readouterr().err

@@ -74,7 +74,7 @@ def _matrix(matrix: Any, classes: list[Any]) -> Any:
     from rich.markup import escape
     from rich.table import Table
 
-    title = "of those that seem to be … (rows), labelled … (columns), in %"
+    title = "% of those that seem to be (row) labelled (column)"
     shown = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
     shown.add_column("")
     for name in classes:

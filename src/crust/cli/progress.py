@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import deque
 from types import TracebackType
 from typing import Any
 
@@ -16,8 +17,8 @@ class EpochProgress:
     def __init__(self, epochs: int, quiet: bool = False):
         self.epochs, self.quiet = epochs, quiet
         self.finished: int | None = None  # epochs in the run that are done, those before a resume too
-        self._seen = 0
-        self._start = self._last = time.perf_counter()
+        self._seconds: deque[float] = deque(maxlen=10)  # of the last epochs: the first one compiles kernels
+        self._last = time.perf_counter()
         self._bar: Any = None
         self._task: Any = None
 
@@ -41,9 +42,10 @@ class EpochProgress:
 
     def __call__(self, line: dict[str, Any]) -> None:
         now = time.perf_counter()
-        self.finished, self._seen = line["epoch"] + 1, self._seen + 1
+        self._seconds.append(now - self._last)
+        self.finished = line["epoch"] + 1
         self.epochs = max(self.epochs, self.finished)  # a method may add stages as it learns more
-        left = (now - self._start) / self._seen * (self.epochs - self.finished)
+        left = sum(self._seconds) / len(self._seconds) * (self.epochs - self.finished)
         text = epoch_text(line, self.epochs, now - self._last, left)
         self._last = now
         if self._bar is not None:

@@ -184,7 +184,7 @@ def _run(options: dict[str, Any], settings: dict[str, Any], output: Path | None,
         "encoding.json": json.dumps(bundle.encoding, ensure_ascii=False, default=_plain),
     }
     start = time.perf_counter()
-    progress = EpochProgress(epochs, quiet)
+    progress = EpochProgress(epochs, quiet or os.environ.get("RANK", "0") != "0")  # of several processes one speaks
 
     def report(line: dict[str, Any]) -> None:
         if progress.finished is None:
@@ -346,5 +346,7 @@ def _print_summary(result: Result, options: dict[str, Any], folder: Path, second
             typer.echo(f"{name} accuracy: last {last}, mean of the last ten {last10}, best {best}")
     if lines and lines[-1].get("clean") is not None:
         typer.echo(f"right labels among those trained on: {percent(lines[-1]['clean'])}")
+    if result.recorder is not None and "val_accuracy" in history.lines[-1]:
+        typer.echo(f"kept: the model of epoch {result.recorder.state.best_epoch}, the best on held-out noisy labels")
     typer.echo(f"written to: {folder}")
     typer.echo(f"next: crust audit {shlex.quote(str(folder))}")
