@@ -19,6 +19,7 @@ from torch import nn
 
 from crust.audit import audit_table
 from crust.data import Examples, batches, encode_labels, from_arrays, from_dataset, hold_out
+from crust.data.labels import check_classes
 from crust.errors import InputError, choices
 from crust.methods import METHODS
 from crust.models import build_model
@@ -155,14 +156,18 @@ def fit(
     kind = METHODS[method]
     experiment, own = split_settings(settings, kind.Settings)
     train = as_examples(train_set, labels)
-    test = None if test_set is None else as_examples(test_set, classes=train.classes)
+    _check_labels(train)
     truth = None if true_labels is None else _codes(true_labels, train)
+    if truth is None and kind.needs == "all true labels":
+        raise InputError(f"{method} needs true labels: give true_labels, or use another method")
+    plain = train if plain_set is None else as_examples(plain_set, train.decode(train.labels), like=train)
+    test = None if test_set is None else as_examples(test_set, like=train)
     kept, held = np.arange(len(train)), np.empty(0, np.int64)
     if val_set is None and validation:
         kept, held = hold_out(train.labels, validation, randomness.numpy_rng(experiment.seed, "validation"))
-    validate = as_examples(val_set, classes=train.classes) if val_set is not None else None
+    validate = None if val_set is None else as_examples(val_set, like=train)
     if len(held):
-        validate = train.subset(held)
+        validate = plain.subset(held)
     part = train.subset(kept)
     if augment is None:
         augment = part.kind == "images" and min(part.shape[1:]) >= 32
@@ -171,8 +176,7 @@ def fit(
     fresh = _maker(model, part, experiment)
     networks = [fresh(i) for i in range(kind.networks)]
     check_outputs(networks[0], next(batches(part, np.arange(min(2, len(part))), 2))[0], len(train.classes))
-    if experiment.channels_last and part.kind == "images":
-        networks = [network.to(memory_format=torch.channels_last) for network in networks]
+    size = sum(p.numel() for p in networks[0].parameters())
     context = Context(
         part,
         len(train.classes),
@@ -181,12 +185,14 @@ def fit(
         processes,
         augment=augment,
         validation=validate,
+        plain=None if plain_set is None else plain.subset(kept),
         true_labels=None if truth is None else truth[kept],
     )
     config = {
         "method": method,
         "model": name,
         "built": isinstance(model, str),
+        "parameters": size,
         "inputs": {"kind": part.kind, "shape": list(part.shape), "mean": part.mean, "std": part.std},
         "experiment": experiment.model_dump(mode="json", exclude={"stop_after"}),
         "settings": own.model_dump(mode="json"),
@@ -194,6 +200,9 @@ def fit(
         "augment": augment,
         "classes": [c.item() if isinstance(c, np.generic) else c for c in train.classes],
         "data": train.fingerprint(),
+        "test_data": None if test is None else test.fingerprint(),
+        "validation_data": None if validate is None or len(held) else validate.fingerprint(),
+        "true_labels": None if truth is None else hashlib.sha256(truth.tobytes()).hexdigest()[:16],
     }
     folder = None if run_dir is None else Path(run_dir)
     state, chosen = RunState(), kind(own)
@@ -201,10 +210,9 @@ def fit(
     if folder is not None:
         _open(folder, config, recorder, resume)
     loop.train(context, chosen, state, fresh=fresh, after_epoch=recorder)
-    bare = processes.bare(context.networks[0])
-    final = copy.deepcopy(bare)
-    if state.best is not None:
-        final.load_state_dict(state.best)
+    # A network of its own: under mixed precision Accelerate has wrapped the forward of the trained one.
+    final = fresh(0).to(processes.device)
+    final.load_state_dict(processes.bare(context.networks[0]).state_dict() if state.best is None else state.best)
     result = Result(final, recorder.history, config, train.classes, recorder, folder, kept, held, train.ids)
     if folder is not None and processes.first:
         _finish(folder, result)
@@ -217,7 +225,8 @@ def _finish(folder: Path, result: Result) -> None:
 
     from safetensors.torch import save
 
-    weights = {name: value.contiguous() for name, value in result.model.state_dict().items()}
+    trained = result.model.state_dict()
+    weights = {name: value.detach().to("cpu", copy=True).contiguous() for name, value in trained.items()}
     write_atomically(folder / "model.safetensors", save(weights))
     buffer = BytesIO()
     result.audit().to_parquet(buffer)
@@ -264,13 +273,26 @@ def load(run_dir: str | Path, model: nn.Module | None = None) -> Result:
     return Result(model, History.load(folder / "history.jsonl"), config, config["classes"], None, folder)
 
 
-def as_examples(data: Any, labels: Any = None, classes: Any = None) -> Examples:
-    """Whatever the user has as `Examples`."""
+def as_examples(data: Any, labels: Any = None, like: Examples | None = None) -> Examples:
+    """Whatever the user has as `Examples`; with the classes and the normalisation of others, where they are given."""
     if isinstance(data, Examples):
         return data if labels is None else data.with_labels(_codes(labels, data))
+    classes = None if like is None else like.classes
     if isinstance(data, tuple) and len(data) == 2:
-        return from_arrays(data[0], data[1] if labels is None else labels, classes=classes)
+        given = data[1] if labels is None else labels
+        if like is None:
+            return from_arrays(data[0], given)
+        return from_arrays(
+            data[0], given, classes=classes, mean=like.mean, std=like.std, normalise=False, where="the labels"
+        )
     return from_dataset(data, labels, classes)
+
+
+def _check_labels(examples: Examples) -> None:
+    if (examples.labels < 0).any():
+        where = int(np.flatnonzero(examples.labels < 0)[0])
+        raise InputError(f"example {where} has no label: training needs one for every example")
+    check_classes(examples.labels, examples.classes)
 
 
 def _codes(labels: Any, examples: Examples) -> NDArray[np.int64]:
@@ -283,10 +305,13 @@ def _codes(labels: Any, examples: Examples) -> NDArray[np.int64]:
 def _maker(model: nn.Module | str, examples: Examples, settings: TrainSettings) -> Callable[[int], nn.Module]:
     """A function that makes network number i: the given one first, others with weights of their own."""
     classes = len(examples.classes)
-    if isinstance(model, str):
-        return lambda i: build_model(model, in_shape=examples.shape, classes=classes, seed=settings.seed * 1000 + i)
+    pixels = settings.channels_last and examples.kind == "images"
+    layout = torch.channels_last if pixels else torch.preserve_format
 
     def fresh(i: int) -> nn.Module:
+        if isinstance(model, str):
+            network = build_model(model, in_shape=examples.shape, classes=classes, seed=settings.seed * 1000 + i)
+            return network.to(memory_format=layout)
         network = copy.deepcopy(model)
         if i:
             with randomness.seeded(settings.seed, "weights", i):
@@ -294,24 +319,33 @@ def _maker(model: nn.Module | str, examples: Examples, settings: TrainSettings) 
                     reset = getattr(module, "reset_parameters", None)
                     if callable(reset):
                         reset()
-        return network
+        return network.to(memory_format=layout)
 
     return fresh
 
 
 def _open(folder: Path, config: dict[str, Any], recorder: Recorder, resume: bool) -> None:
     """Begin a run in a folder, or go on with the one that is there."""
+    processes = recorder.context.processes
     found = checkpoint.newest(folder / "checkpoint") if (folder / "checkpoint").exists() else None
+    processes.wait()  # all have looked before the first one writes
     if found is not None and not resume:
         raise InputError(f"{folder} holds a run already: resume it, or choose another folder")
     if found is None:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / "config.yaml", yaml.safe_dump(config, sort_keys=False).encode())
+        if processes.first:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise InputError(f"cannot make the folder {folder}: {error.strerror or error}") from None
+            write_atomically(folder / "config.yaml", yaml.safe_dump(config, sort_keys=False).encode())
         return
     changed = _differences(found["identity"], json.loads(json.dumps(config)))
     if changed:
         raise InputError(f"the run in {folder} cannot go on, since this has changed: {', '.join(changed)}")
-    recorder.load(found)
+    try:
+        recorder.load(found)
+    except RuntimeError as error:
+        raise InputError(f"the run in {folder} had another model: {str(error).splitlines()[0]}") from None
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> list[str]:

@@ -63,6 +63,13 @@ def audit_table(
     Returns:
         Columns: `index`, `id` (where there are any), `label`, `suggested`, `probability`, `doubt`, `chosen` (share of
         the selections), `weight` (mean over the selections), `loss`, `margin` (means over the looks), `held_out`.
+
+    Example:
+        >>> watch = Watch(1, 2)
+        >>> watch.looks, watch.probabilities[:] = 1, [[0.2, 0.8]]
+        >>> table = audit_table(watch, np.array([0]), np.array([0]), ["cat", "dog"])
+        >>> table["label"][0], table["suggested"][0], float(table["doubt"][0])
+        ('cat', 'dog', 0.9)
     """
     import pandas as pd
 

@@ -45,7 +45,7 @@ class Crust(Method):
     Settings = CrustSettings
     settings: CrustSettings
 
-    def __init__(self, settings: Settings):
+    def __init__(self, settings: CrustSettings):
         super().__init__(settings)
         share = self.settings.share
         if share != "auto" and not 0 < share <= 1:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
@@ -34,10 +36,10 @@ class CrustPaper(Method):
     Settings = CrustPaperSettings
     settings: CrustPaperSettings
 
-    def __init__(self, settings: Settings):
+    def __init__(self, settings: CrustPaperSettings):
         super().__init__(settings)
         self.coreset: Coreset | None = None
-        self.partners = None
+        self.partners: NDArray[np.int64] | None = None
 
     def looks_at_all(self, epoch: int) -> bool:
         since = epoch - self.settings.warmup
@@ -77,8 +79,8 @@ class CrustPaper(Method):
             return [cross_entropy(outputs[0].logits, batch.y, batch.weight)]
         return [soft_cross_entropy(outputs[0].logits, batch.target, batch.weight)]
 
-    def state(self) -> dict:
+    def state(self) -> dict[str, Any]:
         return {} if self.coreset is None else {"coreset": self.coreset.arrays()}
 
-    def load_state(self, state: dict) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
         self.coreset = Coreset.from_arrays(state["coreset"]) if state else None

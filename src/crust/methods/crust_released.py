@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
+from crust.errors import InputError
 from crust.selection import select
 from crust.training import coresets
+from crust.training.batching import cut
 from crust.training.context import Context
 from crust.training.losses import cross_entropy
 from crust.training.method import Batch, Method, Output, Selection, Settings
@@ -37,7 +39,7 @@ class CrustReleased(Method):
     Settings = CrustReleasedSettings
     settings: CrustReleasedSettings
 
-    def __init__(self, settings: Settings):
+    def __init__(self, settings: CrustReleasedSettings):
         super().__init__(settings)
         self.partners: NDArray[np.int64] | None = None
 
@@ -47,11 +49,10 @@ class CrustReleased(Method):
         if context.epoch < settings.warmup:
             return None
         seen = context.look_at_all("features", train_mode=True, augment=context.augment)
-        size = context.settings.batch_size
-        short = context.n % size
-        proxies = seen.proxies / size
-        if short:
-            proxies[-short:] *= size / short  # the last batch is divided by its own, smaller size
+        proxies = seen.proxies.copy()
+        for rank in range(context.processes.count):
+            for rows in cut(context.processes.slice(context.n, rank), context.settings.batch_size):
+                proxies[rows] /= len(rows)  # the mean loss of a batch: a short last one is divided by less
         indices = central_by_label(proxies, context.labels, settings.share)
         if context.epoch > settings.warmup:
             everyone = np.arange(context.n)
@@ -80,7 +81,7 @@ def central_by_label(proxies: NDArray[Any], labels: NDArray[np.int64], share: fl
     """The most central examples of each label: budgets rounded down, ties to the highest index.
 
     Example:
-        >>> points = np.array([[0.0], [0.1], [0.2], [9.0]])
+        >>> points = np.array([[0.0], [1.0], [2.0], [9.0]])
         >>> central_by_label(points, np.zeros(4, np.int64), 0.6).tolist()
         [2, 1]
     """
@@ -90,4 +91,6 @@ def central_by_label(proxies: NDArray[Any], labels: NDArray[np.int64], share: fl
         k = int(share * len(members))
         if k:
             found.append(members[select(proxies[members], k, algorithm="central").indices])
+    if not found:
+        raise InputError(f"a share of {share} rounds down to no example of any label: give a larger share")
     return np.concatenate(found)

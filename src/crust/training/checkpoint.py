@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import torch
 from crust.errors import InputError
 from crust.training.history import write_atomically
 
-FORMAT = 1
+FORMAT = 2
 KEEP = 2
 log = logging.getLogger("crust")
 
@@ -35,9 +34,14 @@ def flatten(state: Any, prefix: str, tensors: dict[str, torch.Tensor]) -> Any:
         ['m.a.1']
     """
     if isinstance(state, torch.Tensor | np.ndarray):
-        array = isinstance(state, np.ndarray)
-        tensors[prefix] = (torch.from_numpy(np.ascontiguousarray(state)) if array else state.detach().cpu()).contiguous()
-        return {"$tensor": prefix, "numpy": array}
+        while prefix in tensors:  # {"a.b": ...} beside {"a": {"b": ...}}
+            prefix += "'"
+        # Copies: arrays may be read-only, and tied weights share memory, which safetensors refuses.
+        if isinstance(state, torch.Tensor):
+            tensors[prefix] = state.detach().to("cpu", copy=True).contiguous()
+        else:
+            tensors[prefix] = torch.from_numpy(np.array(state, order="C"))
+        return {"$tensor": prefix, "numpy": not isinstance(state, torch.Tensor)}
     if isinstance(state, dict):
         pairs = [[key, flatten(value, f"{prefix}.{key}", tensors)] for key, value in state.items()]
         plain = all(isinstance(key, str) for key, _ in pairs)
@@ -68,23 +72,23 @@ def save(folder: Path, number: int, state: dict[str, Any]) -> None:
     from safetensors.torch import save as to_bytes
 
     tensors: dict[str, torch.Tensor] = {}
-    described = flatten(state, "s", tensors)
+    described = json.dumps(flatten(state, "s", tensors)).encode()
     body = to_bytes(tensors)
-    head = {"format": FORMAT, "what": "crust checkpoint", "number": number, "state": described}
-    head["tensors"] = hashlib.sha256(body).hexdigest()
+    head = {"what": "crust checkpoint", "format": FORMAT, "state": _sum(described), "tensors": _sum(body)}
     target = folder / f"{number:06d}"
     part = folder / f"{number:06d}.part"
     shutil.rmtree(part, ignore_errors=True)
     try:
         part.mkdir(parents=True)
         write_atomically(part / "tensors.safetensors", body)
-        write_atomically(part / "state.json", json.dumps(head).encode())
+        write_atomically(part / "state.json", _line(head) + b"\n" + described)
         shutil.rmtree(target, ignore_errors=True)
-        os.replace(part, target)
-    except OSError as error:
+        part.replace(target)
+    except (OSError, InputError) as error:
         shutil.rmtree(part, ignore_errors=True)
-        raise InputError(f"cannot write the checkpoint {target}: {error.strerror or error}") from None
-    for old in sorted(folder.glob("[0-9]*"))[:-KEEP]:
+        reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        raise InputError(f"cannot write the checkpoint {target}: {reason}") from None
+    for old in _numbered(folder)[:-KEEP]:
         shutil.rmtree(old, ignore_errors=True)
 
 
@@ -94,26 +98,42 @@ def read(path: Path) -> dict[str, Any]:
     from safetensors.torch import load as from_bytes
 
     try:
-        head = json.loads((path / "state.json").read_text())
+        first, _, described = (path / "state.json").read_bytes().partition(b"\n")
+        head = json.loads(first)
         if head.get("what") != "crust checkpoint" or head.get("format") != FORMAT:
             raise InputError(f"{path} is no checkpoint of this version of crust")
         body = (path / "tensors.safetensors").read_bytes()
-        if hashlib.sha256(body).hexdigest() != head["tensors"]:
-            raise InputError(f"{path} is damaged: its tensors are not those that were written")
-        return unflatten(head["state"], from_bytes(body))  # type: ignore[no-any-return]
-    except (OSError, ValueError, KeyError, AttributeError, SafetensorError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path} is no complete checkpoint: {error}") from None
+        if _sum(described) != head["state"] or _sum(body) != head["tensors"]:
+            raise InputError(f"{path} is damaged: it is not what was written")
+        return unflatten(json.loads(described), from_bytes(body))  # type: ignore[no-any-return]
+    except InputError:
+        raise
+    except OSError as error:
+        raise InputError(f"{path} is no complete checkpoint: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, SafetensorError):
+        raise InputError(f"{path} is no checkpoint of this version of crust") from None
 
 
 def newest(folder: Path) -> dict[str, Any] | None:
-    """The newest checkpoint that can be read; None where there is none."""
-    for path in sorted(folder.glob("[0-9]*"), reverse=True):
-        if path.suffix == ".part":
-            continue
+    """The newest checkpoint that can be read; None where there is none at all."""
+    found = _numbered(folder)
+    for path in reversed(found):
         try:
             return read(path)
         except InputError as error:
-            log.warning("%s; the one before it is used", error)
+            log.warning("%s; looking at the one before it", error)
+    if found:
+        raise InputError(f"none of the {len(found)} checkpoints in {folder} can be read: begin again in another folder")
     return None
+
+
+def _numbered(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("[0-9]*") if path.name.isdigit())
+
+
+def _line(head: dict[str, Any]) -> bytes:
+    return json.dumps(head, separators=(",", ":")).encode()
+
+
+def _sum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from torch import nn
 from crust import gradients
 from crust.data import batches
 from crust.training import randomness
+from crust.training.batching import cut, walk
 from crust.training.processes import Processes
 from crust.training.settings import TrainSettings
 
@@ -46,9 +48,11 @@ class Context:
         *,
         augment: bool,
         validation: Examples | None,
+        plain: Examples | None = None,
         true_labels: NDArray[np.int64] | None = None,
     ):
         self.train, self.validation = train, validation
+        self.plain = train if plain is None else plain  # the training set without augmentation of its own
         self.labels = train.labels
         self.n, self.classes = len(train.labels), classes
         self.networks, self.settings, self.processes = networks, settings, processes
@@ -56,7 +60,8 @@ class Context:
         self.true_labels = true_labels  # for measuring, and for `oracle`
         self.stage, self.epoch, self.epochs, self.step = 0, 0, settings.epochs, 0
         self.cost = Cost()
-        self._pass: dict[Any, gradients.GradientPass] = {}
+        self._pass: dict[tuple[Any, ...], gradients.GradientPass] = {}
+        self._paid: list[tuple[Any, ...]] = []  # looks that were on the bill of the run that is resumed
 
     @property
     def device(self) -> torch.device:
@@ -107,36 +112,51 @@ class Context:
 
         The answer is kept until the next step, so that audit and selection share one pass.
         """
-        key = (kind, network, id(examples), train_mode, augment)
+        which = "train" if examples is None else "validation" if examples is self.validation else id(examples)
+        key = (kind, network, which, train_mode, augment)
         if key not in self._pass:
-            examples_seen = self.train if examples is None else examples
-            mine = self.processes.slice(len(examples_seen))
-            generator = self.torch_rng("look") if augment else None
-            size = self.settings.batch_size if train_mode else self.settings.eval_batch_size
-            found = gradients.proxies(
-                self.processes.bare(self.networks[network]),
-                batches(
-                    examples_seen,
-                    mine,
-                    size,
-                    augment=augment,
-                    generator=generator,
+            seen = examples if examples is not None else self.train if augment else self.plain
+            mine = self.processes.slice(len(seen))
+            options: dict[str, Any] = {
+                "augment": augment,
+                "generator": self.torch_rng("look") if augment else None,
+                "device": self.device,
+                "workers": self.settings.workers,
+                "channels_last": self.settings.channels_last,
+            }
+            if train_mode:
+                pieces = walk(seen, cut(mine, self.settings.batch_size), **options)
+            else:
+                pieces = batches(seen, mine, self.settings.eval_batch_size, **options)
+            place = (self.settings.seed, "look", self.stage, self.epoch, self.processes.rank)
+            with randomness.seeded(*place) if train_mode else nullcontext():  # dropout draws in train mode
+                found = gradients.proxies(
+                    self.processes.bare(self.networks[network]),
+                    pieces,
+                    seen.labels,
+                    kind=kind,
+                    layer=layer,
                     device=self.device,
-                    workers=self.settings.workers,
-                    channels_last=self.settings.channels_last,
-                ),
-                examples_seen.labels,
-                kind=kind,
-                layer=layer,
-                device=self.device,
-                train_mode=train_mode,
-                probabilities=True,
-                partial=True,
-            )
-            self._pass[key] = gradients.merge(self.processes.gather(found), len(examples_seen))
-            self.cost.forward += len(examples_seen)
+                    train_mode=train_mode,
+                    probabilities=True,
+                    partial=True,
+                )
+            self._pass[key] = gradients.merge(self.processes.gather(found), len(seen))
+            if key in self._paid:
+                self._paid.remove(key)
+            else:
+                self.cost.forward += len(seen)
         return self._pass[key]
+
+    def looks(self) -> list[list[Any]]:
+        """The looks that are still good, for a checkpoint: the same ones cost nothing when the run goes on."""
+        return [list(key) for key in self._pass]
+
+    def pay(self, looks: list[list[Any]]) -> None:
+        """Take over what `looks` said: these have been counted already."""
+        self._paid = [tuple(key) for key in looks]
 
     def forget_pass(self) -> None:
         """The weights have changed: what was seen of all examples is out of date."""
         self._pass.clear()
+        self._paid.clear()

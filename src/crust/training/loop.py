@@ -14,10 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from crust.data import batches
-from crust.errors import CrustError
+from crust.errors import CrustError, InputError
 from crust.networks import run
 from crust.training import randomness
+from crust.training.batching import cut, walk
 from crust.training.context import Context
 from crust.training.method import Batch, Method, Output, Selection, Stage
 from crust.training.state import RunState
@@ -46,6 +46,8 @@ def train(
         fresh: makes new weights for network number i (a stage that starts from scratch).
         after_epoch: measures, records and saves.
     """
+    if state.epochs_done and _enough(context, state):
+        return
     stages = method.stages()
     while state.stage < len(stages):
         stage = stages[state.stage]
@@ -66,9 +68,7 @@ def train(
         stages = method.stages()
 
 
-def _start(
-    context: Context, method: Method, stage: Stage, state: RunState, fresh: Callable[[int], nn.Module]
-) -> None:
+def _start(context: Context, method: Method, stage: Stage, state: RunState, fresh: Callable[[int], nn.Module]) -> None:
     """Weights and optimizers at the beginning of a stage."""
     for i, network in enumerate(context.networks):
         bare = context.processes.bare(network)
@@ -82,9 +82,7 @@ def _start(
     state.forget_best()
 
 
-def _epoch(
-    context: Context, method: Method, stage: Stage, state: RunState
-) -> tuple[Selection, dict[str, Any]]:
+def _epoch(context: Context, method: Method, stage: Stage, state: RunState) -> tuple[Selection, dict[str, Any]]:
     """One epoch: select, walk the selection in random order, step."""
     settings, processes = context.settings, context.processes
     with clock(context, "selection"):
@@ -96,7 +94,7 @@ def _epoch(
         rate = settings.rate_at(context.epoch, context.epochs, rate)
     state.set_rate(rate)
     order = context.rng("order").permutation(len(selection.indices))
-    rounds = [order[first : first + settings.batch_size] for first in range(0, len(order), settings.batch_size)]
+    rounds = cut(order, settings.batch_size)
     for network in context.networks:
         network.train()
     losses, right, seen = 0.0, 0, 0
@@ -110,6 +108,8 @@ def _epoch(
                 right += int((outputs[0].logits.argmax(1) == batch.y).sum())
                 seen += len(batch.index)
     context.forget_pass()
+    for network in context.networks:
+        processes.share_buffers(network)
     parts = processes.gather((losses, right, seen))
     losses, right, seen = (sum(part[i] for part in parts) for i in range(3))
     facts = {"learning_rate": rate, "loss": losses / max(1, seen), "batch_accuracy": right / max(1, seen)}
@@ -122,12 +122,11 @@ def _batches(context: Context, selection: Selection, rounds: list[NDArray[np.int
     mine = list(context.processes.deal(rounds))
     held = [rows for rows in mine if rows is not None]
     if not held:
-        yield from mine
+        yield from (None for _ in mine)
         return
-    inputs = batches(
+    inputs = walk(
         context.train,
-        selection.indices[np.concatenate(held)],  # all full but the last, so they are cut where they were
-        settings.batch_size,
+        [selection.indices[rows] for rows in held],
         augment=context.augment,
         generator=context.torch_rng("augment"),
         device=context.device,
@@ -147,23 +146,21 @@ def _step(
     """One step of every network; without a batch of our own we only keep the others company."""
     accelerator, settings = context.processes.accelerator, context.settings
     if batch is None:
-        x = context.inputs(np.array([0]))
+        x = context.inputs(np.array([0, 0]))  # two, since BatchNorm refuses one
         for network, optimizer in zip(context.networks, state.optimizers, strict=True):
             accelerator.backward(run(network, x).sum() * 0.0)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         return None, 0.0
     batch = method.prepare(batch, context)
-    with state.features(context.networks, batch.x, method.wants_features) as features, accelerator.autocast():
-        outputs = [Output(run(network, batch.x), features(i)) for i, network in enumerate(context.networks)]
-    outputs = [Output(output.logits.float(), output.features) for output in outputs]
+    outputs = _forward(context, method, state, batch)
     losses = method.losses(outputs, batch, context)
     context.cost.forward += len(batch.index) * len(outputs) * active
     share = active / context.processes.count  # the wrapper divides by all processes, also by those without a batch
-    for network, optimizer, loss in zip(context.networks, state.optimizers, losses, strict=True):
+    for output, network, optimizer, loss in zip(outputs, context.networks, state.optimizers, losses, strict=True):
         if loss is None and context.processes.count == 1:
             continue
-        loss = outputs[0].logits.sum() * 0.0 if loss is None else loss
+        loss = output.logits.sum() * 0.0 if loss is None else loss
         value = float(loss.detach())
         if not math.isfinite(value):
             raise Diverged(_likely_reason(context, batch, value))
@@ -175,6 +172,22 @@ def _step(
         context.cost.backward += len(batch.index) * active
     first = next((float(loss.detach()) for loss in losses if loss is not None), 0.0)
     return [Output(output.logits.detach()) for output in outputs], first
+
+
+def _forward(context: Context, method: Method, state: RunState, batch: Batch) -> list[Output]:
+    """What every network says of the batch, in float32."""
+    autocast = context.processes.accelerator.autocast
+    try:
+        with state.features(context.networks, batch.x, method.wants_features) as features, autocast():
+            outputs = [Output(run(network, batch.x), features(i)) for i, network in enumerate(context.networks)]
+    except ValueError as error:
+        if "more than 1 value per channel" in str(error):
+            raise InputError(
+                f"BatchNorm cannot be trained on the batch of {len(batch.index)} in epoch {context.epoch}: "
+                "give more examples, or a batch_size of at least 2"
+            ) from None
+        raise
+    return [Output(output.logits.float(), output.features) for output in outputs]
 
 
 def _likely_reason(context: Context, batch: Batch, loss: float) -> str:

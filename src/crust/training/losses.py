@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import torch
-import torch.nn.functional as F
+import torch  # noqa: F401 - for the examples
 from torch import Tensor
+from torch.nn import functional as F  # noqa: N812 - its usual name
 
 
 def cross_entropy(logits: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:

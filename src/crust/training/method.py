@@ -89,7 +89,7 @@ class Method:
     wants_features: ClassVar[bool] = False
     Settings: ClassVar[type[Settings]] = Settings
 
-    def __init__(self, settings: Settings):
+    def __init__(self, settings: BaseModel):
         self.settings = settings
 
     def stages(self) -> list[Stage]:

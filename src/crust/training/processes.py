@@ -16,9 +16,13 @@ Item = TypeVar("Item")
 class Processes:
     """A thin view of Accelerate: who we are, our share of the work, and everyone's results."""
 
-    def __init__(self, mixed_precision: str = "no", cpu: bool = False, trackers: Sequence[str] = (), folder: Any = None):
+    def __init__(
+        self, mixed_precision: str = "no", cpu: bool = False, trackers: Sequence[str] = (), folder: Any = None
+    ):
         from accelerate import Accelerator
+        from accelerate.state import AcceleratorState
 
+        AcceleratorState._reset_state()  # another run of this program may have had another precision
         self.accelerator = Accelerator(
             mixed_precision=mixed_precision, cpu=cpu, log_with=list(trackers) or None, project_dir=folder
         )
@@ -44,9 +48,16 @@ class Processes:
         """How many processes have an item in round `number`."""
         return min(self.count, len(items) - number * self.count)
 
-    def slice(self, n: int) -> NDArray[np.int64]:
-        """Our contiguous part of n examples."""
-        return np.arange(n * self.rank // self.count, n * (self.rank + 1) // self.count)
+    def slice(self, n: int, rank: int | None = None) -> NDArray[np.int64]:
+        """Our contiguous part of n examples, or that of another process."""
+        rank = self.rank if rank is None else rank
+        return np.arange(n * rank // self.count, n * (rank + 1) // self.count)
+
+    def share_buffers(self, network: nn.Module) -> None:
+        """Give every process the buffers of the first: each has moved its own BatchNorm statistics."""
+        if self.count > 1:
+            for buffer in self.bare(network).buffers():
+                torch.distributed.broadcast(buffer, 0)
 
     def gather(self, value: Any) -> list[Any]:
         """What every process has to say, in the order of the processes, to everyone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,8 @@ class Recorder:
             "watch": self.watch.state(),
             "watch_validation": None if self.watch_validation is None else self.watch_validation.state(),
             "history": self.history.lines,
-            "cost": {"forward": context.cost.forward, "backward": context.cost.backward, "seconds": context.cost.seconds},
+            "looks": context.looks(),
+            "cost": dataclasses.asdict(context.cost),
         }
         checkpoint.save(self.folder / "checkpoint", self.state.epochs_done, content)
         self.history.save(self.folder / "history.jsonl")
@@ -126,6 +128,7 @@ class Recorder:
         if self.watch_validation is not None:
             self.watch_validation.load(content["watch_validation"])
         self.history = History(content["history"])
+        context.pay(content["looks"])
         cost = content["cost"]
         context.cost.forward, context.cost.backward = cost["forward"], cost["backward"]
         context.cost.seconds = cost["seconds"]

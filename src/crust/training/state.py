@@ -56,7 +56,9 @@ class RunState:
     # ------------------------------------------------------------ features
 
     @contextmanager
-    def features(self, networks: list[nn.Module], sample: Any, wanted: bool) -> Iterator[Callable[[int], Tensor | None]]:
+    def features(
+        self, networks: list[nn.Module], sample: Any, wanted: bool
+    ) -> Iterator[Callable[[int], Tensor | None]]:
         """Catch the inputs of the last layers during a forward pass, where the method wants them."""
         if not wanted:
             yield lambda i: None

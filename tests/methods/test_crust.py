@@ -1,0 +1,233 @@
+"""The members of the CRUST family against slow, obvious versions of what they compute."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.training.common import CLASSES, clouds, examples, fit, network
+
+from crust import api
+from crust.errors import InputError
+from crust.methods import METHODS
+from crust.methods.crust_released import central_by_label
+from crust.training.context import Context
+from crust.training.method import Batch
+from crust.training.processes import Processes
+from crust.training.settings import TrainSettings
+
+
+def context(epoch: int = 0, n: int = 60, **more) -> Context:
+    settings = TrainSettings(epochs=5, batch_size=16)
+    found = Context(
+        examples(n), CLASSES, [network()], settings, Processes(cpu=True), augment=False, validation=None, **more
+    )
+    found.epoch = epoch
+    return found
+
+
+def by_hand(found: Context):
+    """p - y and predictions of all training examples."""
+    with torch.no_grad():
+        p = torch.softmax(found.networks[0].eval()(found.train.inputs), dim=1).numpy()
+    return p - np.eye(CLASSES, dtype=np.float32)[found.labels], p.argmax(axis=1)
+
+
+def algorithm_1(proxies, predictions, k):
+    """Medoids and cluster sizes: greedy facility location in each predicted class, in Algorithm 1's own words."""
+    n = len(proxies)
+    wide = proxies.astype(np.float64)
+    distance = np.linalg.norm(wide[:, None] - wide[None], axis=2)
+    names, sizes = np.unique(predictions, return_counts=True)
+    budget = dict.fromkeys(names.tolist(), 1)
+    while sum(budget.values()) < k:
+        lack = {g: k * s / n - budget[g] for g, s in zip(names.tolist(), sizes, strict=True) if budget[g] < s}
+        budget[max(lack, key=lack.get)] += 1
+    medoids, clusters = [], {}
+    for group, count in budget.items():
+        members = np.flatnonzero(predictions == group)
+        chosen: list[int] = []
+        for _ in range(count):
+            rest = [j for j in members if j not in chosen]
+            costs = [distance[np.ix_(members, [*chosen, j])].min(axis=1).sum().round(6) for j in rest]  # ties are real
+            chosen.append(int(rest[int(np.argmin(costs))]))
+        nearest = distance[np.ix_(members, chosen)].argmin(axis=1)
+        for position, medoid in enumerate(chosen):
+            clusters[medoid] = set(members[nearest == position].tolist())
+        medoids += chosen
+    return medoids, clusters
+
+
+def test_crust_paper_is_algorithm_1():
+    found = context()
+    method = METHODS["crust-paper"](METHODS["crust-paper"].Settings(share=0.3))
+    selection = method.begin_epoch(found)
+    medoids, clusters = algorithm_1(*by_hand(found), 18)
+    assert set(selection.indices.tolist()) == set(medoids)
+    sizes = np.array([len(clusters[j]) for j in selection.indices.tolist()])
+    assert sizes.sum() == 60
+    assert selection.weights == pytest.approx(sizes / sizes.mean(), rel=1e-5)
+    for medoid, partner in zip(selection.indices.tolist(), selection.partners.tolist(), strict=True):
+        assert partner in clusters[medoid]
+        assert (partner == medoid) == (len(clusters[medoid]) == 1)
+
+
+def test_crust_paper_mixes_inputs_and_labels():
+    found = context()
+    method = METHODS["crust-paper"](METHODS["crust-paper"].Settings(share=0.3))
+    selection = method.begin_epoch(found)
+    rows = np.arange(8)
+    index = selection.indices[rows]
+    x, y = found.train.inputs[index], torch.from_numpy(found.labels[index])
+    batch = method.prepare(Batch(x.clone(), y, index, rows), found)
+    other = found.train.inputs[selection.partners[rows]]
+    for i in range(8):
+        own, partner = found.labels[index[i]], found.labels[selection.partners[rows[i]]]
+        share = (batch.x[i] - other[i]).norm() / (x[i] - other[i]).norm() if index[i] != selection.partners[i] else 1.0
+        assert torch.allclose(batch.x[i], share * x[i] + (1 - share) * other[i], atol=1e-5)
+        expected = float(share) * np.eye(CLASSES)[own] + (1 - float(share)) * np.eye(CLASSES)[partner]
+        assert batch.target[i].numpy() == pytest.approx(np.asarray(expected), abs=1e-5)
+    assert float(batch.target.sum()) == pytest.approx(8)
+
+
+def released(proxies, labels, share):
+    """The published rule: in each label the smallest sums of distances, rounded down, ties to the highest index."""
+    found = []
+    for label in sorted(set(labels.tolist())):
+        members = [i for i in range(len(labels)) if labels[i] == label]
+        sums = {i: sum(abs(proxies[i] - proxies[j]).sum() for j in members) for i in members}
+        found += sorted(members, key=lambda i: (sums[i], -i))[: int(share * len(members))]
+    return found
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(4, 40), st.integers(0, 999), st.sampled_from([0.3, 0.5, 0.77, 1.0]))
+def test_the_released_rule_with_its_quirks(n, seed, share):
+    rng = np.random.default_rng(seed)
+    points = rng.integers(0, 6, (n, 1)).astype(np.float32)  # whole numbers on a line: sums are exact, ties are many
+    labels = rng.integers(0, 3, n)
+    expected = released(points, labels, share)
+    if not expected:
+        with pytest.raises(InputError, match="rounds down to no example of any label"):
+            central_by_label(points, labels, share)
+        return
+    assert central_by_label(points, labels, share).tolist() == expected
+
+
+def test_crust_released_waits_then_selects_then_mixes():
+    kind = METHODS["crust-released"]
+    method = kind(kind.Settings(share=0.5))
+    assert method.begin_epoch(context(4)) is None
+    found = context(5)
+    selection = method.begin_epoch(found)
+    proxies, _ = by_hand(found)
+    features = proxies @ found.networks[0][-1].weight.detach().numpy()
+    sizes = np.where(np.arange(60) < 48, 16, 12)
+    expected = central_by_label((features / sizes[:, None]).astype(np.float32), found.labels, 0.5)
+    assert set(selection.indices.tolist()) == set(expected.tolist())
+    assert selection.weights is None
+    assert method.partners is None
+    found = context(6)
+    selection = method.begin_epoch(found)
+    assert np.array_equal(found.labels[method.partners], found.labels[selection.indices])
+    rows = np.arange(10)
+    index = selection.indices[rows]
+    x = found.train.inputs[index]
+    batch = method.prepare(Batch(x.clone(), torch.from_numpy(found.labels[index]), index, rows), found)
+    assert batch.target is None  # labels stay as they are
+    other = found.train.inputs[method.partners[rows]]
+    moved = [i for i in range(10) if index[i] != method.partners[rows[i]]]
+    shares = [float((batch.x[i] - other[i]).norm() / (x[i] - other[i]).norm()) for i in moved]
+    assert shares == pytest.approx([shares[0]] * len(shares), abs=1e-4)  # one share a batch
+
+
+def test_the_memory_of_crust_is_an_average_that_forgets():
+    kind = METHODS["crust"]
+    method = kind(kind.Settings(share=0.5, memory=0.8, warmup=0))
+    found = context()
+    seen = []
+    for epoch in range(4):
+        found.epoch = epoch
+        with torch.no_grad():
+            for parameter in found.networks[0].parameters():
+                parameter.add_(0.1 * (epoch + 1))
+            seen.append(torch.softmax(found.networks[0].eval()(found.train.inputs), dim=1).double().numpy())
+        found.forget_pass()
+        proxies, predictions, losses = method._look(found)
+        shares = np.array([0.8 ** (epoch - i) for i in range(epoch + 1)])
+        mean = np.average(seen, axis=0, weights=shares)
+        rows = np.arange(60)
+        assert proxies == pytest.approx(mean - np.eye(CLASSES)[found.labels], abs=1e-5)
+        assert np.array_equal(predictions, mean.argmax(axis=1))
+        assert losses == pytest.approx(-np.log(mean[rows, found.labels]), abs=1e-4)
+    assert method.opinions()["average"].sum(axis=1) == pytest.approx(1)
+
+
+def test_without_memory_crust_sees_this_moment_alone():
+    kind = METHODS["crust"]
+    method = kind(kind.Settings(memory=0.0, proxy="features"))
+    found = context(1)
+    proxies, _, _ = method._look(found)
+    expected = by_hand(found)[0] @ found.networks[0][-1].weight.detach().numpy()
+    assert proxies == pytest.approx(expected, abs=1e-5)
+    assert method.opinions() == {}
+
+
+@pytest.mark.parametrize(("share", "noise"), [("auto", 0.3), (0.4, 0.3)])
+def test_the_share_of_crust_is_set_or_found(share, noise):
+    result = fit("crust", share=share, data=None, epochs=6, validation=0)
+    if share == "auto":
+        rates = result.history["noise_rate"]
+        assert rates[0] is None
+        assert all(0 <= rate <= 1 for rate in rates[1:])
+        assert result.history["chosen"][-1] == pytest.approx(90 * result.history["share"][-1], abs=1)
+    else:
+        assert result.history["chosen"] == [90] + [36] * 5
+
+
+def test_a_coreset_is_kept_between_selections():
+    kind = METHODS["crust"]
+    method = kind(kind.Settings(share=0.5, warmup=1, every=3))
+    assert [method.looks_at_all(epoch) for epoch in range(8)] == [False, True, False, False, True, False, False, True]
+    found = context()
+    chosen = []
+    for epoch in range(5):
+        found.epoch = epoch
+        with torch.no_grad():
+            found.networks[0][0].weight.mul_(-0.5)
+        found.forget_pass()
+        selection = method.begin_epoch(found)
+        chosen.append(None if selection is None else set(selection.indices.tolist()))
+    assert chosen[0] is None
+    assert chosen[1] == chosen[2] == chosen[3] != chosen[4]
+
+
+def test_the_oracle_without_true_labels_gets_a_sentence(tmp_path):
+    with pytest.raises(InputError, match="oracle needs true labels: give true_labels, or use another method"):
+        api.fit(network(), examples(), method="oracle", epochs=1, run_dir=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    kind = METHODS["oracle"]
+    with pytest.raises(InputError, match="oracle needs true labels"):
+        kind(kind.Settings()).begin_epoch(context())
+
+
+def test_the_controls_choose_what_they_say():
+    found = context(3, true_labels=clouds(60)[2])
+    random, loss, oracle = (METHODS[name](METHODS[name].Settings()) for name in ("random", "small-loss", "oracle"))
+    drawn = random.begin_epoch(found).indices
+    assert len(set(drawn.tolist())) == 30
+    assert not np.array_equal(drawn, random.begin_epoch(context(4)).indices)
+    assert len(loss.begin_epoch(found).indices) == 30
+    assert loss.begin_epoch(context(0)) is None
+    assert np.array_equal(oracle.begin_epoch(found).indices, np.flatnonzero(clouds(60)[1] == clouds(60)[2]))
+
+
+def test_mixup_mixes_the_batch_with_itself():
+    method = METHODS["mixup"](METHODS["mixup"].Settings())
+    found = context()
+    index = np.arange(12)
+    x, y = found.train.inputs[:12], torch.from_numpy(found.labels[:12])
+    batch = method.prepare(Batch(x.clone(), y, index, index), found)
+    assert torch.allclose(batch.x.sum(0), x.sum(0), atol=1e-4)  # a convex mixture with a permutation of itself
+    assert torch.allclose(batch.target.sum(0), torch.eye(CLASSES)[y].sum(0), atol=1e-5)
+    assert torch.allclose(batch.target.sum(1), torch.ones(12))
