@@ -337,7 +337,7 @@ def _print_summary(result: Result, options: dict[str, Any], folder: Path, second
     since = " since it was resumed" if resumed else ""
     typer.echo(
         f"{options['method']}, {options['model']} on {options['data']}: "
-        f"{len(history)} epochs, {duration(seconds)}{since}"
+        f"{len(history)} epoch{'s' * (len(history) > 1)}, {duration(seconds)}{since}"
     )
     for name, key in (("test", "test_accuracy"), ("validation (noisy)", "val_accuracy")):
         found = history.accuracy(key)
