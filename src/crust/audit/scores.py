@@ -85,9 +85,7 @@ def audit_table(
     return table
 
 
-def _part(
-    watch: Watch, labels: NDArray[np.int64], index: NDArray[np.int64], held_out: bool
-) -> dict[str, NDArray[Any]]:
+def _part(watch: Watch, labels: NDArray[np.int64], index: NDArray[np.int64], held_out: bool) -> dict[str, NDArray[Any]]:
     looks, selections = max(1, watch.looks), max(1, watch.selections)
     better, probability = suggested(watch)
     nothing = np.full(len(labels), np.nan)
