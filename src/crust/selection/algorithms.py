@@ -15,7 +15,7 @@ from crust.selection.distributed import greedi
 from crust.selection.greedy import Greedy
 from crust.selection.options import Options
 from crust.selection.picks import Picks
-from crust.selection.plan import group_bytes
+from crust.selection.plan import group_bytes, list_bytes
 from crust.selection.streaming import sieve
 from crust.selection.workers import Ticker
 
@@ -46,8 +46,9 @@ def run_group(
     distances, unit = prepare.group_distances(features, index, options.metric, approximate=not exact)
     match options.algorithm:
         case "greedy":
-            taken = group_bytes(distances.n, distances.dims, options, store)
-            return Greedy(distances, k, room=keep, list_bytes=limit - taken, **means).run(), unit
+            left = limit - group_bytes(distances.n, distances.dims, options, store, threads)
+            lists = min(left, int(list_bytes(distances.n)))
+            return Greedy(distances, k, room=keep, list_bytes=lists, **means).run(), unit
         case "lazy":
             return lazy(distances, k, room=keep, **means), unit
         case "stochastic":

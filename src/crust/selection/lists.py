@@ -13,19 +13,25 @@ ENTRY = 8  # bytes: who (int32) and how far (float32)
 ENTRY_FROM_UPPER = 14  # half a pair of 12 bytes more, while they are built
 SPARSE = 24  # lists pay off once they hold less than one pair in this many
 SAMPLE = 256  # rows from which their size is estimated
-ROWS = 32  # gone through at once
+ROWS = 32  # gone through at once, or fewer where they are long
 
 Lists = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
+
+
+def rows_at_once(n: int) -> int:
+    """So many that a buffer of them stays small."""
+    return max(1, min(ROWS, 2**22 // n))
 
 
 def capacity(distances: Distances, limits: NDArray[np.float32]) -> int:
     """Entries to make room for, judged by some of the rows."""
     n = distances.n
     sample = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.int64))
-    buffer = np.empty(ROWS * n, np.float32)
+    step = rows_at_once(n)
+    buffer = np.empty(step * n, np.float32)
     found = 0
-    for first in range(0, len(sample), ROWS):
-        rows = sample[first : first + ROWS]
+    for first in range(0, len(sample), step):
+        rows = sample[first : first + step]
         tile = distances.tile(rows, 0, n, buffer) if distances.stored is None else distances.whole_rows(rows)
         found += neighbours.count_near(tile, rows, limits)
     return int(1.1 * found / len(sample) * n) + 32 * n
@@ -80,16 +86,16 @@ def build(
     n = distances.n
     begins, ends = np.zeros((2, n), np.int64)
     names, lengths = np.empty(entries, np.int32), np.empty(entries, np.float32)
-    share = entries // threads
+    share, step = entries // threads, rows_at_once(n)
     full: list[int] = []
     stored = None if distances.stored is None else distances.full()
 
     def work(slot: int, _: int) -> None:
         first, last = n * slot // threads, n * (slot + 1) // threads
         at, room = slot * share, slice(0, (slot + 1) * share)
-        buffer = np.empty(0 if stored is not None else ROWS * n, np.float32)
-        for top in range(first, last, ROWS):
-            points = np.arange(top, min(last, top + ROWS))
+        buffer = np.empty(0 if stored is not None else step * n, np.float32)
+        for top in range(first, last, step):
+            points = np.arange(top, min(last, top + step))
             if stored is not None:
                 tile, tile_rows = stored, points
             else:

@@ -19,7 +19,7 @@ from crust.selection.options import Options, check_options
 
 MIB = 2**20
 ALONE_POINTS = 8192  # groups from here on get all threads for themselves
-STEADY = 8 * MIB  # tile buffers and the like, a thread
+STEADY = 2**16  # small things, a thread
 QUICK = 6e9  # pairs times (10 + dimensions): below, a selection takes less than a second anyway
 LEAST_LISTS = 64 * 8  # bytes a point for neighbour lists, below which they are not worth having
 RESERVOIR = 2000
@@ -105,12 +105,19 @@ def make_plan(sizes: NDArray[np.int64], d: int, budgets: NDArray[np.int64], opti
     threads = options.threads or os.cpu_count() or 1
     limit = options.memory_limit or free_memory() // 4
     n = sizes.astype(np.float64)
-    base = n * working_bytes(d, options) + STEADY
+    alone = (sizes >= ALONE_POINTS) | ((budgets > 0).sum() < threads)
+
+    def bare(group: int, crew: int) -> int:
+        return group_bytes(int(sizes[group]), d, options, False, crew if alone[group] else 1)
+
+    largest = int(sizes.argmax())
+    while threads > 1 and bare(largest, threads) > limit:
+        threads -= 1  # each has tiles and sums of its own
+    base = np.array([bare(group, threads) for group in range(len(sizes))], np.float64)
     square = 4.0 * n * n
     wants = np.zeros(len(sizes), bool)
     if options.algorithm in ("greedy", "lazy"):
         wants = keeps_distances(sizes, d, options.metric)
-    alone = (sizes >= ALONE_POINTS) | ((budgets > 0).sum() < threads)
     small = np.flatnonzero(~alone & (budgets > 0))
     if base.max() > limit:
         raise InputError(
@@ -122,7 +129,7 @@ def make_plan(sizes: NDArray[np.int64], d: int, budgets: NDArray[np.int64], opti
         together = max(1, min(threads, len(small), int(limit // base[small].max())))
     room = np.where(alone, limit, limit / together)
     stored = wants & (base + square + n * LEAST_LISTS <= room)
-    need = np.minimum(base + np.where(stored, square, 0) + _list_bytes(sizes, budgets, options), room)
+    need = np.minimum(base + np.where(stored, square, 0) + _lists(n, budgets, options), room)
     memory = max(need[alone].max(initial=0.0), np.sort(need[small])[-together:].sum() if len(small) else 0.0)
     path = _describe(sizes, budgets, stored, options, threads)
     return Plan(threads, int(limit), together, stored, alone, int(memory), path)
@@ -135,14 +142,19 @@ def keeps_distances(sizes: NDArray[np.int64], d: int, metric: str) -> NDArray[np
     return (sizes <= ALL_EXACT) | (d > FEW_DIMENSIONS) | (metric == "precomputed")
 
 
-def working_bytes(d: int, options: Options) -> int:
-    """Bytes a point that every path needs: the points in two layouts and precisions, and the state."""
-    return 128 + (0 if options.metric == "precomputed" else 32 * d)
+def group_bytes(n: int, d: int, options: Options, stored: bool, threads: int) -> int:
+    """Bytes that a group needs without its neighbour lists.
+
+    The points in two layouts and precisions and the state; sums and tiles for each thread.
+    """
+    points = 0 if options.metric == "precomputed" else 32 * d
+    tiles = 4 * max(min(n, 2000) * min(n, 512), min(32 * n, 2**22 + n))
+    return n * (points + 100) + threads * (28 * n + tiles + STEADY) + (4 * n * n if stored else 0)
 
 
-def group_bytes(n: int, d: int, options: Options, stored: bool) -> int:
-    """Bytes that a group needs without its neighbour lists."""
-    return n * working_bytes(d, options) + STEADY + (4 * n * n if stored else 0)
+def list_bytes(n: float) -> float:
+    """What the neighbour lists of a group may take at the most: they are built once a pair in 24 is left."""
+    return min((n * n / 24 + 32 * n) * 14, max(n * LEAST_LISTS, 2.0**31))
 
 
 def free_memory() -> int:
@@ -151,11 +163,10 @@ def free_memory() -> int:
     return int(psutil.virtual_memory().available)
 
 
-def _list_bytes(sizes: NDArray[np.int64], budgets: NDArray[np.int64], options: Options) -> NDArray[np.float64]:
-    """Neighbour lists: built once a pair in 24 is left, so never more than this."""
-    n = sizes.astype(np.float64)
-    used = (options.algorithm == "greedy") & (budgets > 4)
-    return np.where(used, np.minimum(n * n / 24 * 8 * 1.25, np.maximum(n * LEAST_LISTS, 2.0**31)), 0.0)
+def _lists(n: NDArray[np.float64], budgets: NDArray[np.int64], options: Options) -> NDArray[np.float64]:
+    if options.algorithm != "greedy":
+        return np.zeros(len(n))
+    return np.where(budgets > 4, [list_bytes(m) for m in n], 0.0)
 
 
 def _describe(
