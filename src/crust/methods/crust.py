@@ -1,9 +1,9 @@
-"""CRUST as we recommend it: the most central examples of each predicted class, seen through the memory of the run.
+"""CRUST with our own rule: the most central examples of each predicted class, seen through the memory of the run.
 
-Three changes to Algorithm 1, each measured (docs/results): the k most central examples of a group instead of k medoids,
-since a representative subset represents the noise too; gradients from probabilities averaged over the epochs, since a
-network forgets wrong labels between the epochs in which it is made to learn them; no cluster weights, which would give
-the outermost of the chosen the weight of all that was left out.
+Three changes to Algorithm 1. The k most central examples of a group instead of k medoids, since a representative subset
+represents the noise too. Gradients from probabilities averaged over the epochs, since a network forgets wrong labels
+between the epochs in which it is made to learn them. No cluster weights, which would give the outermost of the chosen
+the weight of all that was left out. What each of them is worth on real data is still to be measured.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class CrustSettings(Settings):
 
 class Crust(Method):
     name = "crust"
-    summary = "the most central examples by predicted class in averaged gradient space, cluster mixup (recommended)"
+    summary = "the most central examples by predicted class in averaged gradient space, cluster mixup"
     Settings = CrustSettings
     settings: CrustSettings
 

@@ -1,4 +1,4 @@
-"""CRUST as its published code computes it, quirks included; for what differs from the paper see docs/methods/crust.md.
+"""CRUST as its published code computes it, quirks included.
 
 Groups by given label. The k points with the smallest sum of distances to their group (the published lazy greedy returns
 totals where gains are meant, so it accepts every point in that order), budgets rounded down, ties to the highest index.
