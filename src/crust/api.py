@@ -21,12 +21,13 @@ from crust.audit import audit_table
 from crust.data import Examples, batches, encode_labels, from_arrays, from_dataset, hold_out
 from crust.data.labels import check_classes
 from crust.errors import InputError, choices
+from crust.files import write_whole
 from crust.methods import METHODS
 from crust.models import build_model
 from crust.networks import check_outputs, device_of, evaluating, run
 from crust.training import checkpoint, loop, randomness
 from crust.training.context import Context
-from crust.training.history import History, write_atomically
+from crust.training.history import History
 from crust.training.processes import Processes
 from crust.training.record import Recorder
 from crust.training.settings import TrainSettings, split_settings
@@ -227,10 +228,10 @@ def _finish(folder: Path, result: Result) -> None:
 
     trained = result.model.state_dict()
     weights = {name: value.detach().to("cpu", copy=True).contiguous() for name, value in trained.items()}
-    write_atomically(folder / "model.safetensors", save(weights))
+    write_whole(folder / "model.safetensors", save(weights))
     buffer = BytesIO()
     result.audit().to_parquet(buffer)
-    write_atomically(folder / "audit.parquet", buffer.getvalue())
+    write_whole(folder / "audit.parquet", buffer.getvalue())
 
 
 def load(run_dir: str | Path, model: nn.Module | None = None) -> Result:
@@ -337,7 +338,7 @@ def _open(folder: Path, config: dict[str, Any], recorder: Recorder, resume: bool
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise InputError(f"cannot make the folder {folder}: {error.strerror or error}") from None
-            write_atomically(folder / "config.yaml", yaml.safe_dump(config, sort_keys=False).encode())
+            write_whole(folder / "config.yaml", yaml.safe_dump(config, sort_keys=False).encode())
         return
     changed = _differences(found["identity"], json.loads(json.dumps(config)))
     if changed:

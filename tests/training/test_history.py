@@ -3,7 +3,7 @@
 import pytest
 
 from crust.errors import InputError
-from crust.training.history import History, write_atomically
+from crust.training.history import History
 
 
 def line(epoch, accuracy, **more):
@@ -37,14 +37,3 @@ def test_a_foreign_file_gets_a_sentence(tmp_path, content):
     (tmp_path / "history.jsonl").write_text(content)
     with pytest.raises(InputError, match="is no history of a run"):
         History.load(tmp_path / "history.jsonl")
-
-
-def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path):
-    path = tmp_path / "note"
-    write_atomically(path, b"old")
-    (tmp_path / "note.part").mkdir()
-    with pytest.raises(InputError, match="cannot write"):
-        write_atomically(path, b"new")
-    assert path.read_bytes() == b"old"
-    with pytest.raises(InputError, match=r"cannot write .*nowhere.*No such file"):
-        write_atomically(tmp_path / "nowhere" / "note", b"new")

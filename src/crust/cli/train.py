@@ -316,11 +316,11 @@ def _plain(value: Any) -> Any:
 
 def _leave(folder: Path, files: dict[str, str], noise: RealisedNoise | None) -> None:
     """What `--resume` and `crust predict` will ask for, written once the run is known to work."""
-    from crust.training.history import write_atomically
+    from crust.files import write_whole
 
     for name, text in files.items():
         if not (folder / name).exists():
-            write_atomically(folder / name, text.encode())
+            write_whole(folder / name, text.encode())
     if noise is not None and not (folder / "noise.npz").exists():
         noise.save(folder / "noise.npz")
 

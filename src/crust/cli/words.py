@@ -56,11 +56,11 @@ def write_table(table: Any, path: Path) -> None:
     """A pandas table as .csv or .parquet, by the name of the file; whole or not at all."""
     from io import BytesIO
 
-    from crust.training.history import write_atomically
+    from crust.files import write_whole
 
     buffer = BytesIO()
     if path.suffix.lower() == ".csv":
         table.to_csv(buffer, index=False)
     else:
         table.to_parquet(buffer, index=False)
-    write_atomically(path, buffer.getvalue())
+    write_whole(path, buffer.getvalue())

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from crust.errors import InputError
-from crust.training.history import write_atomically
+from crust.files import write_whole
 
 FORMAT = 2
 KEEP = 2
@@ -80,8 +80,8 @@ def save(folder: Path, number: int, state: dict[str, Any]) -> None:
     shutil.rmtree(part, ignore_errors=True)
     try:
         part.mkdir(parents=True)
-        write_atomically(part / "tensors.safetensors", body)
-        write_atomically(part / "state.json", _line(head) + b"\n" + described)
+        write_whole(part / "tensors.safetensors", body)
+        write_whole(part / "state.json", _line(head) + b"\n" + described)
         shutil.rmtree(target, ignore_errors=True)
         part.replace(target)
     except (OSError, InputError) as error:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from crust.errors import InputError
+from crust.files import write_whole
 
 
 class History:
@@ -49,7 +48,7 @@ class History:
     def save(self, path: Path) -> None:
         """Write all lines, atomically."""
         text = "".join(json.dumps(line) + "\n" for line in self.lines)
-        write_atomically(path, text.encode())
+        write_whole(path, text.encode())
 
     @classmethod
     def load(cls, path: Path) -> History:
@@ -57,25 +56,3 @@ class History:
             return cls([json.loads(line) for line in path.read_text().splitlines()])
         except (OSError, ValueError) as error:
             raise InputError(f"{path} is no history of a run: {error}") from None
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that it is either the old or the new one, whatever happens.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "note.txt"
-        >>> write_atomically(path, b"kept"); path.read_text()
-        'kept'
-    """
-    part = path.with_name(path.name + ".part")
-    try:
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
