@@ -23,7 +23,8 @@ def budgets(groups, k):
     for g in np.argsort(-sizes, kind="stable")[:k]:
         found[g] = 1
     while found.sum() < k:
-        lack = np.where(found < sizes, k * sizes / len(groups) - found, -np.inf)
+        # whole numbers, so that ties are ties
+        lack = np.where(found < sizes, k * sizes - found * len(groups), np.iinfo(int).min)
         found[lack.argmax()] += 1
     return dict(zip(names.tolist(), found.tolist(), strict=True))
 
