@@ -30,7 +30,8 @@ class CrustSettings(Settings):
     rule: coresets.Rule = "central"
     proxy: Literal["logits", "features", "exact"] = "logits"
     memory: float = Field(0.9, ge=0, lt=1)  # how much of the averaged probabilities is kept each time; 0: none
-    weights: coresets.Weights = "none"
+    weights: Literal["none", "cluster", "trust"] = "none"  # trust: the averaged probability of the given label
+    labels: Literal["given", "refined"] = "given"  # refined: what is not trusted is left to the average
     mixup: Literal["cluster", "none"] = "cluster"
     mix_labels: bool = False  # False: the partner takes the label of its medoid
     alpha: float = Field(1.0, gt=0)  # of Beta(alpha, alpha)
@@ -86,7 +87,11 @@ class Crust(Method):
         drawn = None
         if settings.mixup == "cluster":
             drawn = coresets.cluster_partners(self.coreset, context.rng("partners"), settings.partners)
-        selection = coresets.as_selection(self.coreset, settings.weights, drawn)
+        shaped: coresets.Weights = "cluster" if settings.weights == "cluster" else "none"
+        selection = coresets.as_selection(self.coreset, shaped, drawn)
+        if settings.weights == "trust":
+            trust = self._mean()[selection.indices, context.labels[selection.indices]]
+            selection.weights = (trust / trust.mean()).astype(np.float32)
         selection.facts = facts
         self.partners = selection.partners
         return selection
@@ -102,17 +107,30 @@ class Crust(Method):
             self.average = np.zeros_like(seen.probabilities, dtype=np.float64)
         self.average = keep * self.average + (1 - keep) * seen.probabilities
         self.weight = keep * self.weight + (1 - keep)  # so that the first averages are not too small
-        mean = self.average / self.weight
+        mean = self._mean()
         rows = np.arange(context.n)
         losses = -np.log(np.maximum(mean[rows, context.labels], 1e-12))
         proxies = mean.copy()
         proxies[rows, context.labels] -= 1
         return proxies.astype(np.float32), mean.argmax(axis=1), losses
 
+    def _mean(self) -> NDArray[np.float64]:
+        """Probabilities averaged over the run so far."""
+        assert self.average is not None
+        return self.average / self.weight
+
     def prepare(self, batch: Batch, context: Context) -> Batch:
-        if self.partners is None:
+        if self.partners is None and self.settings.labels == "given":
             return batch
         settings = self.settings
+        if settings.labels == "refined" and self.average is not None:
+            mean = self._mean()[batch.index]
+            trust = mean[np.arange(len(mean)), context.labels[batch.index]][:, None]
+            batch.target = context.tensor(
+                (trust * np.eye(context.classes)[context.labels[batch.index]] + (1 - trust) * mean).astype(np.float32)
+            )
+        if self.partners is None:
+            return batch
         return mix_with(
             batch,
             self.partners[batch.rows],

@@ -70,7 +70,8 @@ class Recorder:
 
     def _accuracies(self) -> dict[str, float]:
         found = {}
-        if self.test is not None:
+        context = self.context
+        if self.test is not None and context.settings.test_due(context.epoch, context.epochs):
             found["test_accuracy"] = accuracy(self.context, self.test)
         if self.context.validation is not None:
             found["val_accuracy"] = accuracy(self.context, self.context.validation)

@@ -35,6 +35,7 @@ class TrainSettings(BaseModel):
     mixed_precision: Literal["no", "fp16", "bf16"] = "no"
     channels_last: bool = True
     audit_every: int | None = Field(None, ge=1)  # epochs between passes over all examples; None: ten in a run
+    test_every: int = Field(1, ge=1)  # epochs between looks at the test set; the last ten are always measured
     max_passes: float | None = Field(None, gt=0)  # stop when that many examples went forward or backward
     stop_after: int | None = Field(None, ge=1)  # stop after this epoch, to be resumed
 
@@ -49,6 +50,10 @@ class TrainSettings(BaseModel):
         """The learning rate of an epoch (counted from 0)."""
         passed = sum(epoch >= round(drop * epochs) for drop in self.drops)
         return (self.learning_rate if rate is None else rate) * self.drop_factor**passed
+
+    def test_due(self, epoch: int, epochs: int) -> bool:
+        """Whether accuracy on the test set is measured after this epoch."""
+        return (epoch + 1) % self.test_every == 0 or epoch + 10 >= epochs
 
     def audit_due(self, epoch: int, epochs: int) -> bool:
         """Whether all examples are looked at after this epoch for the audit's sake."""

@@ -1,0 +1,56 @@
+"""Results: one line of JSON a run, in files that can be concatenated, merged and read by eye."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from crust.errors import InputError
+from crust.experiments.specs import same
+from crust.files import write_whole
+
+
+def read(path: str | Path) -> list[dict[str, Any]]:
+    """All lines of a file, or of all .jsonl files of a folder; the last one of a key counts.
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> for accuracy in (0.1, 0.2):
+        ...     append(Path(folder) / "a.jsonl", {"key": "x", "accuracy": accuracy})
+        >>> read(folder)
+        [{'key': 'x', 'accuracy': 0.2}]
+    """
+    place = Path(path)
+    files = sorted(place.glob("*.jsonl")) if place.is_dir() else [place] if place.exists() else []
+    found: dict[str, dict[str, Any]] = {}
+    for file in files:
+        for number, text in enumerate(file.read_text().splitlines(), 1):
+            if not text.strip():
+                continue
+            try:
+                line = json.loads(text)
+                found[line["key"]] = line
+            except (ValueError, KeyError, TypeError):
+                raise InputError(f"line {number} of {file} is no result: take it out, or restore the file") from None
+    return list(found.values())
+
+
+def find(lines: Iterable[dict[str, Any]], spec: dict[str, Any]) -> dict[str, Any] | None:
+    """The result of a specification, or None."""
+    return next((line for line in lines if same(line["spec"], spec)), None)
+
+
+def append(path: str | Path, line: dict[str, Any]) -> None:
+    """Add a line, whole or not at all, also where several processes write the same file."""
+    file = Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with open(file.with_name(f".{file.name}.lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        before = file.read_bytes() if file.exists() else b""
+        if before and not before.endswith(b"\n"):
+            before += b"\n"
+        write_whole(file, before + json.dumps(line).encode() + b"\n")

@@ -1,0 +1,118 @@
+"""One specification, from data to a result line."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from crust import noise
+from crust.api import Result, fit
+from crust.data import Bundle, load, read_labels
+from crust.experiments.specs import key
+
+CURVES = ("test_accuracy", "val_accuracy", "train_accuracy", "train_true_accuracy", "clean", "clean_weighted", "chosen")
+
+
+def run(
+    spec: dict[str, Any],
+    folder: str | Path,
+    *,
+    data_dir: str | Path | None = None,
+    human_labels: str | Path | None = None,
+    report: Callable[[dict[str, Any]], None] | None = None,
+) -> dict[str, Any]:
+    """Run a specification, or go on with it where its folder holds a checkpoint, and return the result line.
+
+    Args:
+        spec: from `make`.
+        folder: the run's folder.
+        data_dir: where the datasets are.
+        human_labels: an .npz of people's labels, for `human:NAME`.
+        report: called with the history's line after every epoch.
+
+    Example:
+        >>> import tempfile
+        >>> from crust.experiments import make
+        >>> line = run(make("erm", "symmetric:0.2", scale="smoke", epochs=1), tempfile.mkdtemp() + "/run")
+        >>> sorted(line)
+        ['accuracy', 'audit', 'cost', 'curves', 'date', 'facts', 'key', 'machine', 'spec']
+    """
+    bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"])
+    given, truth = labels_of(bundle, spec["labels"], spec["experiment"]["seed"], human_labels)
+    result = fit(
+        spec["model"],
+        bundle.train.with_labels(given),
+        method=spec["method"],
+        true_labels=bundle.train.decode(truth),
+        test_set=bundle.test,
+        validation=spec["validation"],
+        augment=spec["augment"],
+        run_dir=folder,
+        resume=True,
+        report=report,
+        **spec["experiment"],
+        **spec["settings"],
+    )
+    return _line(spec, result, given != truth)
+
+
+def labels_of(
+    bundle: Bundle, labels: str, seed: int, human_labels: str | Path | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The labels to train on, and the true ones."""
+    truth = bundle.train.labels
+    if labels == "true":
+        return truth, truth
+    kind, _, name = labels.partition(":")
+    if kind == "human":
+        return read_labels(f"{human_labels}:{name}", bundle.total, bundle.train.classes, bundle.rows), truth
+    realised = noise.realise(truth, labels, len(bundle.train.classes), seed, superclasses=bundle.superclasses)
+    return realised.labels, truth
+
+
+def _line(spec: dict[str, Any], result: Result, wrong: NDArray[np.bool_]) -> dict[str, Any]:
+    assert result.recorder is not None
+    cost = result.recorder.context.cost
+    curves = {name: [_short(value) for value in result.history[name]] for name in CURVES}
+    return {
+        "key": key(spec),
+        "spec": spec,
+        "accuracy": {name: _short(value) for name, value in result.accuracy.items()},
+        "curves": {name: values for name, values in curves.items() if any(value is not None for value in values)},
+        "audit": audit_quality(result, wrong),
+        "cost": {
+            "forward": cost.forward,
+            "backward": cost.backward,
+            "seconds": {name: round(value, 1) for name, value in cost.seconds.items()},
+        },
+        "facts": {name: value for name, value in result.history.lines[-1].items() if name in ("share", "noise_rate")},
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": {"processor": platform.machine(), "threads": torch.get_num_threads(), "torch": torch.__version__},
+    }
+
+
+def audit_quality(result: Result, wrong: NDArray[np.bool_]) -> dict[str, float] | None:
+    """How well the doubt score finds the wrong labels; None where there are none."""
+    if not wrong.any() or wrong.all():
+        return None
+    table = result.audit()
+    doubt = np.empty(len(table))
+    doubt[table["index"].to_numpy()] = table["doubt"].to_numpy()
+    top = np.argsort(-doubt, kind="stable")[: int(wrong.sum())]
+    return {
+        "auroc": round(float(roc_auc_score(wrong, doubt)), 4),
+        "average_precision": round(float(average_precision_score(wrong, doubt)), 4),
+        "precision_at_count": round(float(wrong[top].mean()), 4),
+    }
+
+
+def _short(value: Any) -> Any:
+    return round(value, 5) if isinstance(value, float) else value
