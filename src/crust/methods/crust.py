@@ -31,7 +31,7 @@ class CrustSettings(Settings):
     proxy: Literal["logits", "features", "exact"] = "logits"
     memory: float = Field(0.9, ge=0, lt=1)  # how much of the averaged probabilities is kept each time; 0: none
     weights: Literal["none", "cluster", "trust"] = "none"  # trust: the averaged probability of the given label
-    labels: Literal["given", "refined"] = "given"  # refined: what is not trusted is left to the average
+    targets: Literal["given", "refined"] = "given"  # refined: what is not trusted is left to the average
     mixup: Literal["cluster", "none"] = "cluster"
     mix_labels: bool = False  # False: the partner takes the label of its medoid
     alpha: float = Field(1.0, gt=0)  # of Beta(alpha, alpha)
@@ -120,10 +120,10 @@ class Crust(Method):
         return self.average / self.weight
 
     def prepare(self, batch: Batch, context: Context) -> Batch:
-        if self.partners is None and self.settings.labels == "given":
+        if self.partners is None and self.settings.targets == "given":
             return batch
         settings = self.settings
-        if settings.labels == "refined" and self.average is not None:
+        if settings.targets == "refined" and self.average is not None:
             mean = self._mean()[batch.index]
             trust = mean[np.arange(len(mean)), context.labels[batch.index]][:, None]
             batch.target = context.tensor(
