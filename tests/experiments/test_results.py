@@ -1,0 +1,48 @@
+"""Result files: whole lines under several writers, the last line of a key, one sentence for a broken one."""
+
+from __future__ import annotations
+
+from multiprocessing import get_context
+
+import pytest
+
+from crust.errors import InputError
+from crust.experiments import append, find, make, read
+
+
+def _write(path, name):
+    for i in range(20):
+        append(path, {"key": f"{name}{i}", "text": "x" * 5000})
+
+
+def test_two_writers_lose_nothing(tmp_path):
+    path = tmp_path / "results.jsonl"
+    context = get_context("spawn")
+    writers = [context.Process(target=_write, args=(path, name)) for name in "ab"]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert {line["key"] for line in read(path)} == {f"{name}{i}" for name in "ab" for i in range(20)}
+
+
+def test_files_can_be_concatenated_even_where_the_last_line_has_no_end(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"key": "1"}\n{"key": "2"}')
+    append(tmp_path / "a.jsonl", {"key": "3"})
+    (tmp_path / "b.jsonl").write_text('\n{"key": "2", "newer": true}\n')
+    assert [line["key"] for line in read(tmp_path)] == ["1", "2", "3"]
+    assert read(tmp_path)[1]["newer"]
+
+
+@pytest.mark.parametrize("broken", ['{"key": "1"', '{"no": "key"}', "[1]"])
+def test_a_broken_line_is_named(tmp_path, broken):
+    (tmp_path / "a.jsonl").write_text('{"key": "0"}\n' + broken + "\n")
+    with pytest.raises(InputError, match="line 2 of"):
+        read(tmp_path)
+
+
+def test_find_by_specification(tmp_path):
+    lines = [{"key": str(seed), "spec": make("erm", "true", seed=seed)} for seed in range(3)]
+    assert find(lines, make("erm", "true", seed=2))["key"] == "2"
+    assert find(lines, make("erm", "true", seed=3)) is None
+    assert read(tmp_path / "nothing.jsonl") == []
