@@ -32,7 +32,7 @@ class CrustSettings(Settings):
     memory: float = Field(0.9, ge=0, lt=1)  # how much of the averaged probabilities is kept each time; 0: none
     weights: Literal["none", "cluster", "trust"] = "none"  # trust: the averaged probability of the given label
     targets: Literal["given", "refined"] = "given"  # refined: what is not trusted is left to the average
-    mixup: Literal["cluster", "none"] = "cluster"
+    mixup: Literal["cluster", "group", "coreset", "none"] = "cluster"  # where an example's partner comes from
     mix_labels: bool = False  # False: the partner takes the label of its medoid
     alpha: float = Field(1.0, gt=0)  # of Beta(alpha, alpha)
     partners: int = Field(1, ge=1)
@@ -56,6 +56,7 @@ class Crust(Method):
         self.coreset: Coreset | None = None
         self.average: NDArray[np.float64] | None = None
         self.weight = 0.0
+        self.groups: NDArray[np.int64] | None = None
         self.partners: NDArray[np.int64] | None = None
 
     def looks_at_all(self, epoch: int) -> bool:
@@ -74,6 +75,9 @@ class Crust(Method):
                 rate = noise_rate.from_losses(losses)
                 share = facts["share"] = float(np.clip(1.0 - rate, 0.05, 1.0))
                 facts["noise_rate"] = rate
+            self.groups = {"prediction": predictions, "label": context.labels, "none": np.zeros(context.n, np.int64)}[
+                settings.grouping
+            ]
             self.coreset = coresets.choose(
                 proxies,
                 predictions,
@@ -85,8 +89,15 @@ class Crust(Method):
                 seed=int(context.rng("selection").integers(2**31)),
             )
         drawn = None
-        if settings.mixup == "cluster":
-            drawn = coresets.cluster_partners(self.coreset, context.rng("partners"), settings.partners)
+        if settings.mixup != "none":
+            pool = {"cluster": None, "group": self.groups, "coreset": np.full(context.n, -1)}[settings.mixup]
+            if settings.mixup == "coreset":
+                pool[self.coreset.indices] = 0
+            rng = context.rng("partners")
+            if pool is None:
+                drawn = coresets.cluster_partners(self.coreset, rng, settings.partners)
+            else:
+                drawn = coresets.pool_partners(self.coreset.indices, pool, rng, settings.partners)
         shaped: coresets.Weights = "cluster" if settings.weights == "cluster" else "none"
         selection = coresets.as_selection(self.coreset, shaped, drawn)
         if settings.weights == "trust":
@@ -151,11 +162,11 @@ class Crust(Method):
     def state(self) -> dict[str, Any]:
         found: dict[str, Any] = {"weight": self.weight}
         if self.coreset is not None:
-            found["coreset"] = self.coreset.arrays()
+            found["coreset"], found["groups"] = self.coreset.arrays(), self.groups
         if self.average is not None:
             found["average"] = self.average
         return found
 
     def load_state(self, state: dict[str, Any]) -> None:
-        self.weight, self.average = state["weight"], state.get("average")
+        self.weight, self.average, self.groups = state["weight"], state.get("average"), state.get("groups")
         self.coreset = Coreset.from_arrays(state["coreset"]) if "coreset" in state else None

@@ -102,6 +102,26 @@ def cluster_partners(coreset: Coreset, rng: np.random.Generator, each: int = 1) 
     return np.where(counts[:, None] > 0, order[np.minimum(drawn, len(order) - 1)], own)
 
 
+def pool_partners(
+    indices: NDArray[np.int64], pools: NDArray[np.int64], rng: np.random.Generator, each: int = 1
+) -> NDArray[np.int64]:
+    """For each example `each` partners from its own pool, at random; a pool is a number an example, -1 is in none.
+
+    Example:
+        >>> pool_partners(np.array([0, 3]), np.array([7, -1, 7, 2]), np.random.default_rng(0)).tolist()
+        [[2], [3]]
+    """
+    partners = np.repeat(indices[:, None], each, axis=1)
+    for pool in np.unique(pools[indices]):
+        members = np.flatnonzero(pools == pool)
+        mine = np.flatnonzero(pools[indices] == pool)
+        if len(members) > 1:
+            drawn = rng.integers(0, len(members) - 1, (len(mine), each))
+            place = np.searchsorted(members, indices[mine])[:, None]  # a partner is another one than oneself
+            partners[mine] = members[drawn + (drawn >= place)]
+    return partners
+
+
 def label_partners(
     indices: NDArray[np.int64], pool: NDArray[np.int64], labels: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
