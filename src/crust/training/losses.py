@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import torch  # noqa: F401 - for the examples
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
@@ -59,3 +63,29 @@ def small_loss(losses: Tensor, n: int) -> Tensor:
         [1, 2, 3]
     """
     return losses.detach().argsort(stable=True)[:n].sort().values
+
+
+def anchor_T(P: NDArray[np.floating], q: float | None = 0.97) -> NDArray[np.float64]:  # noqa: N802 - its usual name
+    """A transition matrix from the predictions of a network that has learnt the noisy labels (Patrini et al. 2017).
+
+    Row i is what the network says of an anchor of class i: the example that is surest to be of that class. The very
+    surest may be outliers, so those from quantile q of the column on are passed over.
+
+    Args:
+        P: probabilities, a row an example.
+        q: the quantile; None: pass nobody over.
+
+    Returns:
+        The matrix; its rows sum to 1.
+
+    Example:
+        >>> P = np.array([[0.9, 0.1], [0.7, 0.3], [0.4, 0.6], [0.2, 0.8]])
+        >>> anchor_T(P, None).tolist(), anchor_T(P, 0.97).tolist()
+        ([[0.9, 0.1], [0.2, 0.8]], [[0.7, 0.3], [0.4, 0.6]])
+    """
+    n = len(P)
+    # By rank: by value, all that are equally sure, as those of a saturated softmax, would be passed over at once.
+    place = 0 if q is None else min(n - math.ceil(q * (n - 1)), n - 1)
+    anchors = np.argsort(-np.asarray(P, np.float64), axis=0, kind="stable")[place]
+    T = np.asarray(P, np.float64)[anchors]
+    return T / T.sum(axis=1, keepdims=True)
