@@ -195,7 +195,7 @@ def fit(
         "built": isinstance(model, str),
         "parameters": size,
         "inputs": {"kind": part.kind, "shape": list(part.shape), "mean": part.mean, "std": part.std},
-        "experiment": experiment.model_dump(mode="json", exclude={"stop_after"}),
+        "experiment": experiment.model_dump(mode="json", exclude={"stop_after", "keep_every"}),
         "settings": own.model_dump(mode="json"),
         "validation": validation,
         "augment": augment,

@@ -193,3 +193,11 @@ def test_nothing_is_unpickled(tmp_path):
     assert sorted(p.name for p in (tmp_path / "000001").iterdir()) == ["state.json", "tensors.safetensors"]
     with pytest.raises(TypeError):
         checkpoint.save(tmp_path, 2, {"function": print})
+
+
+def test_every_nth_checkpoint_stays(tmp_path):
+    for number in range(1, 8):
+        checkpoint.save(tmp_path, number, {"number": number}, every=3)
+    assert [path.name for path in checkpoint.numbered(tmp_path)] == ["000003", "000006", "000007"]
+    assert checkpoint.read(tmp_path / "000003") == {"number": 3}
+    assert checkpoint.newest(tmp_path) == {"number": 7}

@@ -22,6 +22,7 @@ def run_all(
     *,
     data_dir: str | Path | None = None,
     human_labels: str | Path | None = None,
+    keep_every: int | None = None,
     say: Callable[[str], None] = print,
 ) -> int:
     """Run what has no result yet.
@@ -32,6 +33,7 @@ def run_all(
         folder: where the runs' folders go. Several processes may work on one folder.
         data_dir: where the datasets are.
         human_labels: an .npz of people's labels.
+        keep_every: epochs between checkpoints that stay; None: only the newest two of each run.
         say: told of every beginning and end.
 
     Returns:
@@ -56,7 +58,7 @@ def run_all(
                 continue
             say(f"begin {name}")
             try:
-                line = run(spec, place, data_dir=data_dir, human_labels=human_labels)
+                line = run(spec, place, data_dir=data_dir, human_labels=human_labels, keep_every=keep_every)
             except CrustError as error:
                 failed += 1
                 (place / "error.txt").write_text(traceback.format_exc())

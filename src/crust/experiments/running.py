@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import platform
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from crust import noise
 from crust.api import Result, fit
 from crust.data import Bundle, load, read_labels
 from crust.experiments.specs import key
+from crust.files import write_whole
 
 CURVES = ("test_accuracy", "val_accuracy", "train_accuracy", "train_true_accuracy", "clean", "clean_weighted", "chosen")
 
@@ -27,6 +29,7 @@ def run(
     *,
     data_dir: str | Path | None = None,
     human_labels: str | Path | None = None,
+    keep_every: int | None = None,
     report: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
     """Run a specification, or go on with it where its folder holds a checkpoint, and return the result line.
@@ -36,6 +39,7 @@ def run(
         folder: the run's folder.
         data_dir: where the datasets are.
         human_labels: an .npz of people's labels, for `human:NAME`.
+        keep_every: epochs between checkpoints that stay, for `crust theory`; None: only the newest two.
         report: called with the history's line after every epoch.
 
     Example:
@@ -45,6 +49,8 @@ def run(
         >>> sorted(line)
         ['accuracy', 'audit', 'cost', 'curves', 'date', 'facts', 'key', 'machine', 'spec']
     """
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    write_whole(Path(folder) / "spec.json", json.dumps(spec, indent=1).encode())
     bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"])
     given, truth = labels_of(bundle, spec["labels"], spec["experiment"]["seed"], human_labels)
     result = fit(
@@ -58,6 +64,7 @@ def run(
         run_dir=folder,
         resume=True,
         report=report,
+        keep_every=keep_every,
         **spec["experiment"],
         **spec["settings"],
     )

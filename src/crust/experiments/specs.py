@@ -22,7 +22,7 @@ SCALES: dict[str, dict[str, Any]] = {
     "paper": {"data": "cifar10", "limit": None, "model": "resnet32", "augment": True, "experiment": {"epochs": 120}},
 }  # fmt: skip
 
-RUNTIME = {"stop_after", "workers"}  # how a run is carried out, not what it is
+RUNTIME = {"stop_after", "workers", "keep_every"}  # how a run is carried out, not what it is
 
 
 def make(method: str, labels: str, *, scale: str = "cpu", seed: int = 0, **settings: Any) -> dict[str, Any]:

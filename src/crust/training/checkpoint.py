@@ -67,8 +67,8 @@ def unflatten(state: Any, tensors: dict[str, torch.Tensor]) -> Any:
     return state
 
 
-def save(folder: Path, number: int, state: dict[str, Any]) -> None:
-    """Write checkpoint `number` of a run, and remove all but the newest two."""
+def save(folder: Path, number: int, state: dict[str, Any], every: int | None = None) -> None:
+    """Write checkpoint `number` of a run, and remove all but the newest two and, where it is given, each `every`th."""
     from safetensors.torch import save as to_bytes
 
     tensors: dict[str, torch.Tensor] = {}
@@ -88,8 +88,9 @@ def save(folder: Path, number: int, state: dict[str, Any]) -> None:
         shutil.rmtree(part, ignore_errors=True)
         reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
         raise InputError(f"cannot write the checkpoint {target}: {reason}") from None
-    for old in _numbered(folder)[:-KEEP]:
-        shutil.rmtree(old, ignore_errors=True)
+    for old in numbered(folder)[:-KEEP]:
+        if every is None or int(old.name) % every:
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -116,7 +117,7 @@ def read(path: Path) -> dict[str, Any]:
 
 def newest(folder: Path) -> dict[str, Any] | None:
     """The newest checkpoint that can be read; None where there is none at all."""
-    found = _numbered(folder)
+    found = numbered(folder)
     for path in reversed(found):
         try:
             return read(path)
@@ -127,7 +128,8 @@ def newest(folder: Path) -> dict[str, Any] | None:
     return None
 
 
-def _numbered(folder: Path) -> list[Path]:
+def numbered(folder: Path) -> list[Path]:
+    """The checkpoints that are there, oldest first; each is named by the number of epochs done."""
     return sorted(path for path in folder.glob("[0-9]*") if path.name.isdigit())
 
 

@@ -116,7 +116,7 @@ class Recorder:
             "looks": context.looks(),
             "cost": dataclasses.asdict(context.cost),
         }
-        checkpoint.save(self.folder / "checkpoint", self.state.epochs_done, content)
+        checkpoint.save(self.folder / "checkpoint", self.state.epochs_done, content, context.settings.keep_every)
         self.history.save(self.folder / "history.jsonl")
 
     def load(self, content: dict[str, Any]) -> None:

@@ -38,6 +38,7 @@ class TrainSettings(BaseModel):
     test_every: int = Field(1, ge=1)  # epochs between looks at the test set; the last ten are always measured
     max_passes: float | None = Field(None, gt=0)  # stop when that many examples went forward or backward
     stop_after: int | None = Field(None, ge=1)  # stop after this epoch, to be resumed
+    keep_every: int | None = Field(None, ge=1)  # epochs between checkpoints that stay; None: only the newest two
 
     @field_validator("drops")
     @classmethod
