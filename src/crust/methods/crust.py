@@ -32,7 +32,7 @@ class CrustSettings(Settings):
     memory: float = Field(0.9, ge=0, lt=1)  # how much of the averaged probabilities is kept each time; 0: none
     weights: Literal["none", "cluster", "trust"] = "none"  # trust: the averaged probability of the given label
     targets: Literal["given", "refined"] = "given"  # refined: what is not trusted is left to the average
-    mixup: Literal["cluster", "group", "coreset", "none"] = "cluster"  # where an example's partner comes from
+    mixup: Literal["cluster", "group", "coreset", "all", "none"] = "cluster"  # where an example's partner comes from
     mix_labels: bool = False  # False: the partner takes the label of its medoid
     alpha: float = Field(1.0, gt=0)  # of Beta(alpha, alpha)
     partners: int = Field(1, ge=1)
@@ -88,21 +88,13 @@ class Crust(Method):
                 rule=settings.rule,
                 seed=int(context.rng("selection").integers(2**31)),
             )
-        drawn = None
-        if settings.mixup != "none":
-            pool = {"cluster": None, "group": self.groups, "coreset": np.full(context.n, -1)}[settings.mixup]
-            if settings.mixup == "coreset":
-                pool[self.coreset.indices] = 0
-            rng = context.rng("partners")
-            if pool is None:
-                drawn = coresets.cluster_partners(self.coreset, rng, settings.partners)
-            else:
-                drawn = coresets.pool_partners(self.coreset.indices, pool, rng, settings.partners)
+        trust = self._trust(context) if settings.weights == "trust" else None
+        drawn = self._draw(context, trust) if settings.mixup != "none" else None
         shaped: coresets.Weights = "cluster" if settings.weights == "cluster" else "none"
         selection = coresets.as_selection(self.coreset, shaped, drawn)
-        if settings.weights == "trust":
-            trust = self._mean()[selection.indices, context.labels[selection.indices]]
-            selection.weights = (trust / trust.mean()).astype(np.float32)
+        if trust is not None:
+            weights = trust[selection.indices]
+            selection.weights = (weights / weights.mean()).astype(np.float32)
         selection.facts = facts
         self.partners = selection.partners
         return selection
@@ -130,26 +122,52 @@ class Crust(Method):
         assert self.average is not None
         return self.average / self.weight
 
+    def _trust(self, context: Context) -> NDArray[np.float64]:
+        """The averaged probability of each given label."""
+        found = self._mean()[np.arange(context.n), context.labels]
+        return np.asarray(np.maximum(found, 1e-6))
+
+    def _draw(self, context: Context, trust: NDArray[np.float64] | None) -> NDArray[np.int64]:
+        """Partners for the members of the coreset."""
+        assert self.coreset is not None
+        settings, rng = self.settings, context.rng("partners")
+        if settings.mixup == "cluster":
+            return coresets.cluster_partners(self.coreset, rng, settings.partners)
+        pools = np.zeros(context.n, np.int64)
+        if settings.mixup == "group" and self.groups is not None:
+            pools = self.groups
+        if settings.mixup == "coreset":
+            pools = np.full(context.n, -1)
+            pools[self.coreset.indices] = 0
+        chances = trust if settings.mixup == "coreset" else None
+        return coresets.pool_partners(self.coreset.indices, pools, rng, settings.partners, chances)
+
     def prepare(self, batch: Batch, context: Context) -> Batch:
-        if self.partners is None and self.settings.targets == "given":
-            return batch
         settings = self.settings
+        other = None
         if settings.targets == "refined" and self.average is not None:
-            mean = self._mean()[batch.index]
-            trust = mean[np.arange(len(mean)), context.labels[batch.index]][:, None]
-            batch.target = context.tensor(
-                (trust * np.eye(context.classes)[context.labels[batch.index]] + (1 - trust) * mean).astype(np.float32)
-            )
+            batch.target = self._refined(batch.index, context)
         if self.partners is None:
             return batch
+        partners = self.partners[batch.rows]
+        if settings.targets == "refined" and settings.mix_labels:
+            other = self._refined(partners, context)
         return mix_with(
             batch,
-            self.partners[batch.rows],
+            partners,
             context,
             alpha=settings.alpha,
             beta=settings.alpha,
             labels=settings.mix_labels,
+            other=other,
         )
+
+    def _refined(self, index: NDArray[np.int64], context: Context) -> Tensor:
+        """Given labels as far as they are trusted, and the averaged probabilities for the rest."""
+        mean, given = self._mean()[index], context.labels[index]
+        trust = mean[np.arange(len(given)), given][:, None]
+        soft = trust * np.eye(context.classes)[given] + (1 - trust) * mean
+        return context.tensor(soft.astype(np.float32))
 
     def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
         if batch.target is None:

@@ -103,22 +103,32 @@ def cluster_partners(coreset: Coreset, rng: np.random.Generator, each: int = 1) 
 
 
 def pool_partners(
-    indices: NDArray[np.int64], pools: NDArray[np.int64], rng: np.random.Generator, each: int = 1
+    indices: NDArray[np.int64],
+    pools: NDArray[np.int64],
+    rng: np.random.Generator,
+    each: int = 1,
+    chances: NDArray[np.floating] | None = None,
 ) -> NDArray[np.int64]:
-    """For each example `each` partners from its own pool, at random; a pool is a number an example, -1 is in none.
+    """For each example `each` partners from its own pool, at random.
+
+    Args:
+        indices: the examples.
+        pools: the number of each example's pool; -1: it is nobody's partner.
+        rng: draws.
+        each: partners an example.
+        chances: how often each example is drawn, in proportion; default: all alike.
 
     Example:
-        >>> pool_partners(np.array([0, 3]), np.array([7, -1, 7, 2]), np.random.default_rng(0)).tolist()
-        [[2], [3]]
+        >>> pool_partners(np.array([0, 3]), np.array([7, -1, 7, 2]), np.random.default_rng(0)).shape
+        (2, 1)
     """
     partners = np.repeat(indices[:, None], each, axis=1)
     for pool in np.unique(pools[indices]):
         members = np.flatnonzero(pools == pool)
         mine = np.flatnonzero(pools[indices] == pool)
-        if len(members) > 1:
-            drawn = rng.integers(0, len(members) - 1, (len(mine), each))
-            place = np.searchsorted(members, indices[mine])[:, None]  # a partner is another one than oneself
-            partners[mine] = members[drawn + (drawn >= place)]
+        ends = np.cumsum(np.ones(len(members)) if chances is None else chances[members])
+        drawn = np.searchsorted(ends, rng.random((len(mine), each)) * ends[-1], side="right")
+        partners[mine] = members[np.minimum(drawn, len(members) - 1)]
     return partners
 
 
