@@ -17,3 +17,23 @@ def scaled(published: float, of: float, epochs: int, *, least: int = 1) -> int:
         (10, 2, 1)
     """
     return max(least, round(published * epochs / of))
+
+
+def stretched(
+    published: float, of: float, epochs: int, examples: int, *, of_examples: int = 50_000, most: float = 0.25
+) -> int:
+    """The same for what a network must have learnt by then, which takes updates: more epochs where they are shorter.
+
+    Args:
+        published: the constant, in epochs.
+        of: the epochs of the run that it was published for.
+        epochs: the epochs of this run.
+        examples: that an epoch of this run goes through.
+        of_examples: that an epoch of the published run went through.
+        most: never more than this share of the run, but at least one epoch.
+
+    Example:
+        >>> stretched(10, 200, 200, 50_000), stretched(10, 200, 40, 25_000), stretched(10, 200, 40, 1_000)
+        (10, 4, 10)
+    """
+    return max(1, min(round(published * epochs / of * of_examples / examples), int(most * epochs)))
