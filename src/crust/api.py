@@ -25,9 +25,10 @@ from crust.files import write_whole
 from crust.methods import METHODS
 from crust.models import build_model
 from crust.networks import check_outputs, device_of, evaluating, run
-from crust.training import checkpoint, loop, randomness
+from crust.training import checkpoint, knowledge, loop, randomness
 from crust.training.context import Context
 from crust.training.history import History
+from crust.training.plan import Plan
 from crust.training.processes import Processes
 from crust.training.record import Recorder
 from crust.training.settings import TrainSettings, split_settings
@@ -206,11 +207,15 @@ def fit(
         "true_labels": None if truth is None else hashlib.sha256(truth.tobytes()).hexdigest()[:16],
     }
     folder = None if run_dir is None else Path(run_dir)
-    state, chosen = RunState(), kind(own)
-    recorder = Recorder(context, chosen, state, test=test, folder=folder, identity=config, report=report)
+    known, unknown = knowledge.told(own, part.labels, context.true_labels, context.classes, method)
+    context.knowledge = known
+    estimator = knowledge.Estimator(len(part), context.classes, experiment) if unknown else None
+    state = RunState(Plan(kind(own), estimator))
+    recorder = Recorder(context, state, test=test, folder=folder, identity=config, report=report)
     if folder is not None:
         _open(folder, config, recorder, resume)
-    loop.train(context, chosen, state, fresh=fresh, after_epoch=recorder)
+    loop.train(context, state, fresh=fresh, after_epoch=recorder)
+    config = {**config, "knowledge": knowledge.described(context.knowledge)}
     # A network of its own: under mixed precision Accelerate has wrapped the forward of the trained one.
     final = fresh(0).to(processes.device)
     final.load_state_dict(processes.bare(context.networks[0]).state_dict() if state.best is None else state.best)
@@ -229,6 +234,7 @@ def _finish(folder: Path, result: Result) -> None:
     trained = result.model.state_dict()
     weights = {name: value.detach().to("cpu", copy=True).contiguous() for name, value in trained.items()}
     write_whole(folder / "model.safetensors", save(weights))
+    write_whole(folder / "config.yaml", yaml.safe_dump(result.config, sort_keys=False).encode())
     buffer = BytesIO()
     result.audit().to_parquet(buffer)
     write_whole(folder / "audit.parquet", buffer.getvalue())

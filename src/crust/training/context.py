@@ -13,8 +13,11 @@ from torch import nn
 
 from crust import gradients
 from crust.data import batches
+from crust.networks import evaluating, run
 from crust.training import randomness
 from crust.training.batching import cut, walk
+from crust.training.looking import Prediction, Tap, predict
+from crust.training.method import Known, Output
 from crust.training.processes import Processes
 from crust.training.settings import TrainSettings
 
@@ -24,15 +27,29 @@ if TYPE_CHECKING:
 
 @dataclass
 class Cost:
-    """Examples that went through a network, forward and backward, and seconds; all processes together."""
+    """Examples that went through a network, forward and backward, and seconds; all processes together.
+
+    What a process does alone is `mine` until `settle` adds up that of all.
+    """
 
     forward: int = 0
     backward: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+    mine: list[int] = field(default_factory=lambda: [0, 0])
 
     @property
     def passes(self) -> int:
         return self.forward + self.backward
+
+    def spend(self, forward: int = 0, backward: int = 0) -> None:
+        """Passes of this process, on its own examples."""
+        self.mine[0] += forward
+        self.mine[1] += backward
+
+    def settle(self, processes: Processes) -> None:
+        """Add up what all processes have spent; called by all of them at the same moment."""
+        forward, backward = processes.sums(self.mine)
+        self.forward, self.backward, self.mine = self.forward + forward, self.backward + backward, [0, 0]
 
 
 class Context:
@@ -55,11 +72,15 @@ class Context:
         self.plain = train if plain is None else plain  # the training set without augmentation of its own
         self.labels = train.labels
         self.n, self.classes = len(train.labels), classes
-        self.networks, self.settings, self.processes = networks, settings, processes
+        self.networks, self.processes = networks, processes
+        self.experiment = self.settings = settings  # in a stage `settings` has what the stage changes
         self.augment = augment
         self.true_labels = true_labels  # for measuring, and for `oracle`
         self.stage, self.epoch, self.epochs, self.step = 0, 0, settings.epochs, 0
+        self.active = len(networks)  # how many are trained in this stage
+        self.knowledge: dict[str, Known] = {}  # what is known of the noise, and from where
         self.cost = Cost()
+        self._taps: dict[int, Tap] = {}
         self._pass: dict[tuple[Any, ...], gradients.GradientPass] = {}
         self._paid: list[tuple[Any, ...]] = []  # looks that were on the bill of the run that is resumed
 
@@ -83,20 +104,58 @@ class Context:
     def tensor(self, values: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
         return torch.as_tensor(values, dtype=dtype, device=self.device)
 
-    def inputs(self, index: NDArray[np.int64]) -> Any:
-        """The inputs of some training examples on the device, augmented as the batches are."""
+    def inputs(self, index: NDArray[np.int64], purpose: str = "inputs") -> Any:
+        """The inputs of some training examples on the device, augmented as the batches are.
+
+        Within a step the same purpose draws the same crops: give another one for another view.
+        """
         found = batches(
             self.train,
             index,
             len(index),
             augment=self.augment,
             generator=randomness.torch_rng(
-                self.settings.seed, "inputs", self.stage, self.epoch, self.step, self.processes.rank
+                self.settings.seed, purpose, self.stage, self.epoch, self.step, self.processes.rank
             ),
             device=self.device,
             channels_last=self.settings.channels_last,
         )
         return next(iter(found))[0]
+
+    def tap(self, network: int, sample: Any) -> Tap:
+        """What catches the features of a network; made when it is first asked for."""
+        if network not in self._taps:
+            self._taps[network] = Tap(self.processes.bare(self.networks[network]), sample)
+        return self._taps[network]
+
+    def predict(
+        self,
+        index: NDArray[np.int64] | None = None,
+        *,
+        network: int = 0,
+        examples: Examples | None = None,
+        features: bool = False,
+    ) -> Prediction:
+        """What a network says of some examples: in eval mode, not augmented, counted. All processes ask together.
+
+        Args:
+            index: positions; None: all of them (`look_at_all` keeps its answer, which is better for those).
+            network: its number.
+            examples: others than the training examples.
+            features: the input of the last layer too.
+        """
+        found = predict(self, index, network, examples, features)
+        self.cost.forward += len(found.index)
+        return found
+
+    def look_at_batch(self, x: Any, network: int = 0, features: bool = False) -> Output:
+        """What a network says of a batch in eval mode: no gradients, no statistics moved; counted."""
+        model = self.processes.bare(self.networks[network])
+        tap = self.tap(network, x) if features else None
+        with evaluating(model), self.processes.accelerator.autocast():
+            logits = run(model, x).float()
+        self.cost.spend(forward=len(logits))
+        return Output(logits, None if tap is None else tap.take())
 
     def look_at_all(
         self,

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from crust.errors import CrustError, InputError
 from crust.networks import run
-from crust.training import randomness
+from crust.training import measure, randomness
 from crust.training.batching import cut, walk
 from crust.training.context import Context
 from crust.training.method import Batch, Method, Output, Selection, Stage
@@ -31,7 +31,6 @@ class Diverged(CrustError):
 
 def train(
     context: Context,
-    method: Method,
     state: RunState,
     *,
     fresh: Callable[[int], nn.Module],
@@ -41,45 +40,48 @@ def train(
 
     Args:
         context: data, settings and networks.
-        method: what to train with.
-        state: optimizers, the kept model and the place in the run; saved after every epoch by `after_epoch`.
+        state: the plan, optimizers, the kept model and the place in the run; saved after every epoch by `after_epoch`.
         fresh: makes new weights for network number i (a stage that starts from scratch).
         after_epoch: measures, records and saves.
     """
-    if state.epochs_done and _enough(context, state):
+    if state.epochs_done and enough(context, state):
         return
-    stages = method.stages()
-    while state.stage < len(stages):
-        stage = stages[state.stage]
-        context.stage, context.epochs = state.stage, stage.epochs or context.settings.epochs
+    while (found := state.enter(context)) is not None:
+        method, stage = found
         if state.epoch == 0:
-            _start(context, method, stage, state, fresh)
+            with clock(context, "stage"):
+                _start(context, method, stage, state, fresh)
         while state.epoch < context.epochs:
             context.epoch, context.step = state.epoch, 0
             with clock(context, "epoch"):
                 selection, facts = _epoch(context, method, stage, state)
             state.epoch += 1
             after_epoch(context, selection, {"stage": stage.name, "counts": stage.counts, **facts})
-            if _enough(context, state):
+            if enough(context, state):
                 return
-            stages = method.stages()  # a method may add stages as it learns more
-        method.end_stage(context)
+        with clock(context, "stage"):
+            if stage.end == "best":
+                state.restore_best(context.processes.bare(context.networks[0]))
+                context.forget_pass()
+            method.end_stage(context)
         state.stage, state.epoch = state.stage + 1, 0
-        stages = method.stages()
 
 
 def _start(context: Context, method: Method, stage: Stage, state: RunState, fresh: Callable[[int], nn.Module]) -> None:
     """Weights and optimizers at the beginning of a stage."""
-    for i, network in enumerate(context.networks):
+    for i, network in enumerate(context.networks[: context.active]):
         bare = context.processes.bare(network)
-        if stage.start == "scratch":
-            bare.load_state_dict(fresh(i + state.stage * len(context.networks)).state_dict())
+        if stage.start in ("scratch", "initial"):
+            number = state.stage * len(context.networks) if stage.start == "scratch" else 0
+            bare.load_state_dict(fresh(i + number).state_dict())
         elif stage.start == "best" and i == 0:
             state.restore_best(bare)
     context.forget_pass()
     method.begin_stage(context)
     state.new_optimizers(context, method.extra_parameters())
     state.forget_best()
+    if stage.keep_initial:
+        state.consider(context.processes.bare(context.networks[0]), measure.score(context, method, stage)[0])
 
 
 def _epoch(context: Context, method: Method, stage: Stage, state: RunState) -> tuple[Selection, dict[str, Any]]:
@@ -89,31 +91,43 @@ def _epoch(context: Context, method: Method, stage: Stage, state: RunState) -> t
         selection = method.begin_epoch(context)
     if selection is None:
         selection = Selection(np.arange(context.n) if stage.subset is None else stage.subset)
-    rate = stage.learning_rate or settings.learning_rate
-    if stage.schedule:
-        rate = settings.rate_at(context.epoch, context.epochs, rate)
-    state.set_rate(rate)
+    rate = stage.rate_at(context.epoch, settings)
+    state.set_rate(rate, stage.extra_learning_rate)
     order = context.rng("order").permutation(len(selection.indices))
     rounds = cut(order, settings.batch_size)
-    for network in context.networks:
+    if stage.full_batches and len(rounds) > 1 and len(rounds[-1]) < settings.batch_size:
+        rounds = rounds[:-1]
+    for network in context.networks[: context.active]:
         network.train()
-    losses, right, seen = 0.0, 0, 0
+    told = np.zeros(5)
     with randomness.seeded(settings.seed, "network", context.stage, context.epoch, processes.rank):
-        for number, batch in enumerate(_batches(context, selection, rounds)):
-            active = processes.active(rounds, number)
-            outputs, found = _step(context, method, state, batch, active)
+        for batch in _batches(context, selection, rounds):
+            outputs, found = _step(context, method, state, batch)
             context.step += 1
-            if batch is not None and outputs is not None:
-                losses += found * len(batch.index)
-                right += int((outputs[0].logits.argmax(1) == batch.y).sum())
-                seen += len(batch.index)
+            if batch is not None:
+                told += _told(batch, outputs[0].logits, found)
+            if settings.max_passes is not None:  # every process comes by here
+                context.cost.settle(processes)
+                if context.cost.passes >= settings.max_passes:
+                    break
+    context.cost.settle(processes)
     context.forget_pass()
-    for network in context.networks:
+    for network in context.networks[: context.active]:
         processes.share_buffers(network)
-    parts = processes.gather((losses, right, seen))
-    losses, right, seen = (sum(part[i] for part in parts) for i in range(3))
-    facts = {"learning_rate": rate, "loss": losses / max(1, seen), "batch_accuracy": right / max(1, seen)}
+    method.end_epoch(context)
+    loss, seen, right, shown, skipped = map(float, sum(processes.gather(told)))
+    facts = {"learning_rate": rate, "loss": loss / max(1, seen), "batch_accuracy": right / max(1, shown)}
+    if skipped:
+        facts["skipped"] = int(skipped)  # batches without a loss
     return selection, {**facts, "chosen": len(selection.indices), **selection.facts}
+
+
+def _told(batch: Batch, logits: Tensor, loss: float | None) -> NDArray[np.float64]:
+    """What a batch adds to the epoch's line: loss, on how many; right ones, of how many; whether it had no loss."""
+    n = len(batch.y)
+    counted = [0.0, 0.0] if loss is None else [loss * n, n]
+    own = len(logits) != n  # a network with inputs of its own, which have no labels here
+    return np.array([*counted, *([0, 0] if own else [int((logits.argmax(1) == batch.y).sum()), n]), loss is None])
 
 
 def _batches(context: Context, selection: Selection, rounds: list[NDArray[np.int64]]) -> Iterator[Batch | None]:
@@ -140,46 +154,66 @@ def _batches(context: Context, selection: Selection, rounds: list[NDArray[np.int
         yield None
 
 
-def _step(
-    context: Context, method: Method, state: RunState, batch: Batch | None, active: int
-) -> tuple[list[Output] | None, float]:
-    """One step of every network; without a batch of our own we only keep the others company."""
-    accelerator, settings = context.processes.accelerator, context.settings
-    if batch is None:
-        x = context.inputs(np.array([0, 0]))  # two, since BatchNorm refuses one
-        for network, optimizer in zip(context.networks, state.optimizers, strict=True):
-            accelerator.backward(run(network, x).sum() * 0.0)
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-        return None, 0.0
-    batch = method.prepare(batch, context)
-    outputs = _forward(context, method, state, batch)
-    losses = method.losses(outputs, batch, context)
-    context.cost.forward += len(batch.index) * len(outputs) * active
-    share = active / context.processes.count  # the wrapper divides by all processes, also by those without a batch
-    for output, network, optimizer, loss in zip(outputs, context.networks, state.optimizers, losses, strict=True):
-        if loss is None and context.processes.count == 1:
+def _step(context: Context, method: Method, state: RunState, batch: Batch | None) -> tuple[list[Output], float | None]:
+    """One step of every network that has a loss in any process; where none has one nothing at all is changed.
+
+    A process without a loss, or without a batch, keeps the others company with a loss of zero, and the mean is over
+    the processes that have one. Returns the outputs, and the first loss of ours.
+    """
+    processes, networks = context.processes, context.networks[: context.active]
+    outputs: list[Output] = []
+    losses: list[Tensor | None] = [None for _ in networks]
+    if batch is not None:
+        batch = method.prepare(batch, context)
+        outputs = _forward(context, method, batch)
+        losses = method.losses(outputs, batch, context)
+    elif processes.count > 1:
+        outputs = [Output(_company(context, network)) for network in networks]
+    having = processes.sums([loss is not None for loss in losses])
+    for i, (network, optimizer, loss) in enumerate(zip(networks, state.optimizers, losses, strict=True)):
+        if not having[i]:
             continue
-        loss = output.logits.sum() * 0.0 if loss is None else loss
-        value = float(loss.detach())
-        if not math.isfinite(value):
-            raise Diverged(_likely_reason(context, batch, value))
-        accelerator.backward(loss / share)
-        if settings.clip_norm is not None:
-            accelerator.clip_grad_norm_(network.parameters(), settings.clip_norm)
+        if loss is not None:
+            assert batch is not None
+            value = float(loss.detach())
+            if not math.isfinite(value):
+                raise Diverged(_likely_reason(context, batch, value))
+            context.cost.spend(backward=len(outputs[i].logits))
+        else:
+            loss = outputs[i].logits.sum() * 0.0
+        # The wrapper divides by all processes, also by those without a loss.
+        processes.accelerator.backward(loss * (processes.count / having[i]))
+        if i == 0:
+            processes.average_gradients(state.extra)
+        if context.settings.clip_norm is not None:
+            processes.accelerator.clip_grad_norm_(network.parameters(), context.settings.clip_norm)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        context.cost.backward += len(batch.index) * active
-    first = next((float(loss.detach()) for loss in losses if loss is not None), 0.0)
+    first = next((float(loss.detach()) for loss in losses if loss is not None), None)
     return [Output(output.logits.detach()) for output in outputs], first
 
 
-def _forward(context: Context, method: Method, state: RunState, batch: Batch) -> list[Output]:
+def _company(context: Context, network: nn.Module) -> Tensor:
+    """No outputs, but with a way back to every weight: other processes wait for our part of the gradient."""
+    x = context.inputs(np.array([0, 0]))  # two, since BatchNorm refuses one
+    return run(network, x)[:0]
+
+
+def _forward(context: Context, method: Method, batch: Batch) -> list[Output]:
     """What every network says of the batch, in float32."""
-    autocast = context.processes.accelerator.autocast
+    found = []
     try:
-        with state.features(context.networks, batch.x, method.wants_features) as features, autocast():
-            outputs = [Output(run(network, batch.x), features(i)) for i, network in enumerate(context.networks)]
+        for i, network in enumerate(context.networks[: context.active]):
+            x = batch.x if batch.inputs is None else batch.inputs[i]
+            if x is None:
+                alone = context.processes.count == 1
+                found.append(Output(torch.zeros(0, context.classes) if alone else _company(context, network)))
+                continue
+            tap = context.tap(i, x) if method.wants_features else None
+            with context.processes.accelerator.autocast():
+                logits = run(network, x).float()
+            context.cost.spend(forward=len(logits))
+            found.append(Output(logits, None if tap is None else tap.take()))
     except ValueError as error:
         if "more than 1 value per channel" in str(error):
             raise InputError(
@@ -187,7 +221,7 @@ def _forward(context: Context, method: Method, state: RunState, batch: Batch) ->
                 "give more examples, or a batch_size of at least 2"
             ) from None
         raise
-    return [Output(output.logits.float(), output.features) for output in outputs]
+    return found
 
 
 def _likely_reason(context: Context, batch: Batch, loss: float) -> str:
@@ -201,12 +235,19 @@ def _likely_reason(context: Context, batch: Batch, loss: float) -> str:
     return f"the loss is {loss} in epoch {context.epoch}, batch {context.step}: {reason}"
 
 
-def _enough(context: Context, state: RunState) -> bool:
-    settings = context.settings
-    if settings.max_passes is not None and context.cost.passes >= settings.max_passes:
+def enough(context: Context, state: RunState) -> bool:
+    """Whether the run ends here: its passes are used up, or it is to stop after this epoch."""
+    settings = context.experiment
+    if spent(context):
         log.info("stopped after %d passes on examples", context.cost.passes)
         return True
     return settings.stop_after is not None and state.epochs_done >= settings.stop_after
+
+
+def spent(context: Context) -> bool:
+    """Whether the passes that were allowed are used up."""
+    allowed = context.experiment.max_passes
+    return allowed is not None and context.cost.passes >= allowed
 
 
 @contextmanager

@@ -1,24 +1,29 @@
 """What a training method is: the questions that the loop asks it, in the order in which it asks them.
 
-    for stage in method.stages():
+    where the settings say "estimate": the noise is estimated first (knowledge.py), and the weights put back
+    while stage := method.next_stage(number of stages done):
         networks from scratch, as they are, or the best so far      (stage.start)
         method.begin_stage(context)
         for each epoch:
             selection = method.begin_epoch(context)                 who is trained on, with what weight
             for each batch of the selection, in random order:
-                batch = method.prepare(batch, context)              mixing, soft targets
+                batch = method.prepare(batch, context)              mixing, soft targets, inputs for each network
                 outputs = [network(batch.x) for network in networks]
                 losses = method.losses(outputs, batch, context)     one a network, or None: no step
-                one step for each network
+                one step for each network that has a loss
+            method.end_epoch(context)
+            measure, keep the best weights, save everything
+        the best weights again, where the stage says so             (stage.end)
         method.end_stage(context)
 
-A method never sees true labels, but for `oracle`, which says so. All it keeps between epochs is in `state()`.
+A method never sees true labels, but for `oracle`, which says so. All it keeps between epochs is in `state()`: a run
+that is resumed in the middle of a stage asks `next_stage` again and goes on with the next epoch, without `begin_stage`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +33,21 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from crust.training.context import Context
+    from crust.training.settings import TrainSettings
 
 
 class Settings(BaseModel):
     """Settings of a method; an unknown one is refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True)
+class Known:
+    """Something that a method must know of the noise, and where it is from."""
+
+    value: Any
+    source: Literal["estimated", "given", "true"]
 
 
 @dataclass
@@ -46,6 +60,8 @@ class Batch:
     rows: NDArray[np.int64]  # positions in the epoch's selection
     weight: Tensor | None = None  # multiplies each loss
     target: Tensor | None = None  # soft labels, where they are not one-hot
+    inputs: list[Any] | None = None  # inputs for each network, where they differ; None for one: nothing for it
+    extra: dict[str, Any] = field(default_factory=dict)  # from `prepare` to `losses`
 
 
 @dataclass
@@ -68,15 +84,52 @@ class Selection:
 
 @dataclass(frozen=True)
 class Stage:
-    """Some epochs of training with one objective."""
+    """Some epochs of training with one objective. What is None is as the experiment says."""
 
     name: str = "train"
-    epochs: int | None = None  # None: as many as the experiment says
-    start: str = "keep"  # scratch: new weights; keep: go on; best: the kept ones of the stage before
+    epochs: int | None = None
+    start: Literal["scratch", "initial", "keep", "best"] = "keep"  # new weights, the run's first, as they are, kept
+    end: Literal["last", "best"] = "last"  # best: the first network gets its kept weights before `end_stage`
+    networks: int | None = None  # how many of the method's networks are trained; the others rest
+    optimizer: Literal["sgd", "adam", "adamw"] | None = None
     learning_rate: float | None = None
+    extra_learning_rate: float | None = None  # of the method's own tensors; None: that of the network
+    momentum: float | None = None
+    weight_decay: float | None = None
+    batch_size: int | None = None
+    clip_norm: float | None = None
+    full_batches: bool = False  # leave out a last batch that is short, where there is a full one
     schedule: bool = True  # the experiment's drops; False: a constant rate
+    factors: tuple[tuple[float, float], ...] | None = None  # instead of drops: (share of the epochs, factor since then)
+    select_by: Literal["val_accuracy", "val_loss", "method", "last"] = "val_accuracy"  # whose weights are kept
+    keep_initial: bool = False  # the weights at the beginning may be kept too
+    held: NDArray[np.int64] | None = None  # training examples to select on, in place of the validation set
     counts: bool = True  # whether its accuracy is the method's accuracy
-    subset: NDArray[np.int64] | None = None
+    subset: NDArray[np.int64] | None = None  # who is trained on, where `begin_epoch` does not say
+
+    def settings(self, experiment: TrainSettings) -> TrainSettings:
+        """The experiment's settings with what this stage has of its own."""
+        names = ("epochs", "optimizer", "learning_rate", "momentum", "weight_decay", "batch_size", "clip_norm")
+        own = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        if own.get("momentum") == 0:
+            own["nesterov"] = False
+        return experiment.model_copy(update=own)
+
+    def rate_at(self, epoch: int, settings: TrainSettings) -> float:
+        """The learning rate of an epoch of this stage.
+
+        Example:
+            >>> from crust.training.settings import TrainSettings
+            >>> stage = Stage(factors=((0.5, 0.1),))
+            >>> [round(stage.rate_at(epoch, TrainSettings(epochs=4)), 3) for epoch in range(4)]
+            [0.1, 0.1, 0.01, 0.01]
+        """
+        if self.factors is not None:
+            passed = [factor for share, factor in self.factors if epoch >= round(share * settings.epochs)]
+            return settings.learning_rate * (passed[-1] if passed else 1.0)
+        if not self.schedule:
+            return settings.learning_rate
+        return settings.rate_at(epoch, settings.epochs)
 
 
 class Method:
@@ -93,7 +146,13 @@ class Method:
         self.settings = settings
 
     def stages(self) -> list[Stage]:
+        """The stages that are known beforehand."""
         return [Stage()]
+
+    def next_stage(self, done: int) -> Stage | None:
+        """The stage after so many; None: the end. It may depend on what is in `state()`, and on nothing else."""
+        stages = self.stages()
+        return stages[done] if done < len(stages) else None
 
     def begin_stage(self, context: Context) -> None: ...
 
@@ -113,12 +172,28 @@ class Method:
     def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
         raise AssertionError(f"{type(self).__name__} has no losses")
 
+    def end_epoch(self, context: Context) -> None:
+        """After the last batch: the moment to gather what batches have left, before everything is saved."""
+
+    def score(self, probabilities: NDArray[np.floating], labels: NDArray[np.int64]) -> float:
+        """How good the first network is, from its (n, classes) probabilities of the validation set; larger is better.
+
+        Asked where a stage selects by "method".
+        """
+        raise AssertionError(f"{type(self).__name__} has no score")
+
     def extra_parameters(self) -> list[Tensor]:
-        """Tensors that are trained beside the first network's."""
+        """Tensors that are trained beside the first network's, without weight decay.
+
+        Their values are saved and put back by the loop; `load_state` only has to make them again.
+        """
         return []
 
     def opinions(self) -> dict[str, NDArray[np.floating]]:
-        """What the method itself thinks of each training example, for the audit: larger means more doubt."""
+        """What the method itself thinks of each training example, for the audit: larger means more doubt.
+
+        Arrays with one number an example become columns of the audit.
+        """
         return {}
 
     def state(self) -> dict[str, Any]:

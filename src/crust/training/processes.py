@@ -34,6 +34,12 @@ class Processes:
         """Networks and optimizers, on the device and wrapped where there are several processes."""
         return self.accelerator.prepare(*parts)
 
+    def prepare_optimizer(self, optimizer: torch.optim.Optimizer, old: torch.optim.Optimizer | None = None) -> Any:
+        """An optimizer that takes the place of an old one."""
+        kept = self.accelerator._optimizers
+        kept[:] = [each for each in kept if each is not old]  # else both would unscale the gradients of float16
+        return self.accelerator.prepare(optimizer)
+
     def bare(self, network: nn.Module) -> nn.Module:
         """The network itself, without a wrapper."""
         return self.accelerator.unwrap_model(network)
@@ -58,6 +64,23 @@ class Processes:
         if self.count > 1:
             for buffer in self.bare(network).buffers():
                 torch.distributed.broadcast(buffer, 0)
+
+    def sums(self, numbers: Sequence[int]) -> list[int]:
+        """Whole numbers summed over the processes."""
+        if self.count == 1:
+            return list(numbers)
+        total = torch.tensor(numbers, dtype=torch.int64, device=self.device)
+        torch.distributed.all_reduce(total)
+        return [int(number) for number in total.tolist()]
+
+    def average_gradients(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Give tensors outside of a network the mean of all gradients, as the wrapper does for those inside."""
+        if self.count == 1:
+            return
+        for tensor in tensors:
+            gradient = torch.zeros_like(tensor) if tensor.grad is None else tensor.grad
+            torch.distributed.all_reduce(gradient)
+            tensor.grad = gradient / self.count
 
     def gather(self, value: Any) -> list[Any]:
         """What every process has to say, in the order of the processes, to everyone."""

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from crust.data import Examples, batches
-from crust.networks import evaluating, run
+from crust.data import Examples
 from crust.training import checkpoint
 from crust.training.context import Context
 from crust.training.history import History
-from crust.training.loop import clock
-from crust.training.method import Method, Selection
+from crust.training.knowledge import described
+from crust.training.loop import clock, spent
+from crust.training.measure import accuracy
+from crust.training.measure import score as measure
+from crust.training.method import Known, Method, Selection, Stage
 from crust.training.state import RunState
 from crust.training.watch import Watch
 
@@ -27,7 +28,6 @@ class Recorder:
     def __init__(
         self,
         context: Context,
-        method: Method,
         state: RunState,
         *,
         test: Examples | None,
@@ -35,7 +35,7 @@ class Recorder:
         identity: dict[str, Any],
         report: Callable[[dict[str, Any]], None] | None = None,
     ):
-        self.context, self.method, self.state = context, method, state
+        self.context, self.method, self.state = context, state.plan.method, state
         self.test, self.folder, self.identity, self.report = test, folder, identity, report
         self.history = History()
         self.watch = Watch(context.n, context.classes)
@@ -49,16 +49,26 @@ class Recorder:
         state, epoch = self.state, context.epoch
         state.epochs_done += 1
         line = {"epoch": state.epochs_done - 1, **facts}
-        self.watch.choose(selection.indices, selection.weights)
+        if context.knowledge:
+            line["knowledge"] = described(context.knowledge)
+        found = state.plan.at(state.stage)
+        assert found is not None
+        method, stage = found
+        over = spent(context)
+        if over:
+            line["stopped"] = "passes"
+        if stage.counts or over:  # stages that only prepare the ground leave no trace in the audit
+            self.watch.choose(selection.indices, selection.weights)
         if context.true_labels is not None:
             right = context.labels[selection.indices] == context.true_labels[selection.indices]
             line["clean"] = float(right.mean()) if len(right) else None
             weights = selection.weights if selection.weights is not None else np.ones(len(right))
             line["clean_weighted"] = float((right * weights).sum() / weights.sum()) if len(right) else None
         with clock(context, "evaluation"):
-            line |= self._accuracies()
-        due = context.settings.audit_due(epoch, context.epochs)
-        if due or self.method.looks_at_all(epoch + 1):
+            line |= self._accuracies(method, stage)
+        due = stage.counts and context.settings.audit_due(epoch, context.epochs)
+        shared = stage.counts and epoch + 1 < context.epochs and method.looks_at_all(epoch + 1)
+        if due or shared or over:
             with clock(context, "gradients"):
                 line |= self._look()
         line["seconds"] = self._seconds()
@@ -68,16 +78,14 @@ class Recorder:
         if self.report is not None and context.processes.first:
             self.report(line)
 
-    def _accuracies(self) -> dict[str, float]:
+    def _accuracies(self, method: Method, stage: Stage) -> dict[str, float]:
         found = {}
         context = self.context
         if self.test is not None and context.settings.test_due(context.epoch, context.epochs):
-            found["test_accuracy"] = accuracy(self.context, self.test)
-        if self.context.validation is not None:
-            found["val_accuracy"] = accuracy(self.context, self.context.validation)
-        network = self.context.processes.bare(self.context.networks[0])
-        self.state.consider(network, found.get("val_accuracy", float(self.state.epochs_done)))
-        return found
+            found["test_accuracy"] = accuracy(context, self.test)
+        score, seen = measure(context, method, stage)
+        self.state.consider(context.processes.bare(context.networks[0]), score)
+        return found | seen
 
     def _look(self) -> dict[str, float]:
         """One look at all training examples, which the next selection will use too; and at those held out."""
@@ -110,6 +118,7 @@ class Recorder:
             "networks": [context.processes.bare(network).state_dict() for network in context.networks],
             "state": self.state.state(),
             "method": self.method.state(),
+            "knowledge": described(context.knowledge),
             "watch": self.watch.state(),
             "watch_validation": None if self.watch_validation is None else self.watch_validation.state(),
             "history": self.history.lines,
@@ -124,7 +133,8 @@ class Recorder:
         for network, weights in zip(context.networks, content["networks"], strict=True):
             context.processes.bare(network).load_state_dict(weights)
         self.method.load_state(content["method"])
-        self.state.load(content["state"], context, self.method.extra_parameters())
+        context.knowledge = {name: Known(**known) for name, known in content.get("knowledge", {}).items()}
+        self.state.load(content["state"], context)
         self.watch.load(content["watch"])
         if self.watch_validation is not None:
             self.watch_validation.load(content["watch_validation"])
@@ -134,21 +144,3 @@ class Recorder:
         context.cost.forward, context.cost.backward = cost["forward"], cost["backward"]
         context.cost.seconds = cost["seconds"]
         self._clocked = dict(cost["seconds"])
-
-
-def accuracy(context: Context, examples: Examples) -> float:
-    """The share of examples that the first network gets right, each counted once by one process."""
-    network = context.processes.bare(context.networks[0])
-    mine = context.processes.slice(len(examples))
-    right = 0
-    with evaluating(network), torch.no_grad():
-        for x, index in batches(
-            examples,
-            mine,
-            context.settings.eval_batch_size,
-            device=context.device,
-            workers=context.settings.workers,
-            channels_last=context.settings.channels_last,
-        ):
-            right += int((run(network, x).argmax(1).cpu().numpy() == examples.labels[index]).sum())
-    return sum(context.processes.gather(right)) / len(examples)

@@ -2,40 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import math
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from crust.networks import last_linear
 from crust.training.context import Context
+from crust.training.method import Method, Stage
+from crust.training.plan import Plan
+from crust.training.settings import TrainSettings
 
 
 class RunState:
     """Optimizers, the model that is kept, and how far the run has come."""
 
-    def __init__(self) -> None:
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
         self.stage = self.epoch = self.epochs_done = 0
         self.optimizers: list[torch.optim.Optimizer] = []
-        self.best_score = -1.0
+        self.extra: list[Tensor] = []  # the method's own tensors in the first optimizer
+        self.best_score = -math.inf
         self.best_epoch = -1
         self.best: dict[str, Tensor] | None = None
+
+    def enter(self, context: Context) -> tuple[Method, Stage] | None:
+        """The method that acts now and its stage, with the context brought to it; None where the run is over."""
+        found = self.plan.at(self.stage)
+        if found is not None:
+            stage = found[1]
+            context.stage, context.settings = self.stage, stage.settings(context.experiment)
+            context.epochs = context.settings.epochs
+            context.active = stage.networks or len(context.networks)
+        return found
 
     # ------------------------------------------------------------ optimizers
 
     def new_optimizers(self, context: Context, extra: list[Tensor]) -> None:
-        """One optimizer a network; tensors of the method go with the first."""
-        self.optimizers = []
-        for i, network in enumerate(context.networks):
-            parameters = [p for p in network.parameters() if p.requires_grad] + (extra if i == 0 else [])
-            self.optimizers.append(context.processes.prepare(_optimizer(parameters, context.settings)))
+        """One optimizer a network that is trained; tensors of the method go with the first, in a group of their own."""
+        old = [*self.optimizers, *[None] * len(context.networks)]
+        self.optimizers, self.extra = [], extra
+        for i, network in enumerate(context.networks[: context.active]):
+            groups: list[dict[str, Any]] = [{"params": [p for p in network.parameters() if p.requires_grad]}]
+            if i == 0 and extra:
+                groups.append({"params": extra, "weight_decay": 0.0})
+            optimizer = _optimizer(groups, context.settings)
+            self.optimizers.append(context.processes.prepare_optimizer(optimizer, old[i]))
 
-    def set_rate(self, rate: float) -> None:
-        for optimizer in self.optimizers:
-            for group in optimizer.param_groups:
-                group["lr"] = rate
+    def set_rate(self, rate: float, extra: float | None = None) -> None:
+        """The learning rate of the networks, and that of the method's own tensors where it has another."""
+        for i, optimizer in enumerate(self.optimizers):
+            for number, group in enumerate(optimizer.param_groups):
+                group["lr"] = extra if extra is not None and i == 0 and number == 1 else rate
 
     # ------------------------------------------------------------ the model that is kept
 
@@ -51,56 +69,48 @@ class RunState:
 
     def forget_best(self) -> None:
         """A new stage has its own measure."""
-        self.best_score = -1.0
-
-    # ------------------------------------------------------------ features
-
-    @contextmanager
-    def features(
-        self, networks: list[nn.Module], sample: Any, wanted: bool
-    ) -> Iterator[Callable[[int], Tensor | None]]:
-        """Catch the inputs of the last layers during a forward pass, where the method wants them."""
-        if not wanted:
-            yield lambda i: None
-            return
-        caught: dict[int, Tensor] = {}
-
-        def catcher(i: int) -> Callable[[nn.Module, Any], None]:
-            return lambda module, inputs: caught.__setitem__(i, inputs[0])
-
-        hooks = [last_linear(net, sample)[1].register_forward_pre_hook(catcher(i)) for i, net in enumerate(networks)]
-        try:
-            yield caught.get
-        finally:
-            for hook in hooks:
-                hook.remove()
+        self.best_score = -math.inf
 
     # ------------------------------------------------------------ saving
 
     def state(self) -> dict[str, Any]:
+        estimator = self.plan.estimator
         return {
             "stage": self.stage,
             "epoch": self.epoch,
             "epochs_done": self.epochs_done,
-            "best_score": self.best_score,
+            "best_score": self.best_score if math.isfinite(self.best_score) else None,
             "best_epoch": self.best_epoch,
             "best": self.best,
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            "extra": [tensor.detach() for tensor in self.extra],
+            "estimator": None if estimator is None else estimator.state(),
         }
 
-    def load(self, state: dict[str, Any], context: Context, extra: list[Tensor]) -> None:
+    def load(self, state: dict[str, Any], context: Context) -> None:
+        """Go back to a saved state; the method has loaded its own already."""
         self.stage, self.epoch, self.epochs_done = state["stage"], state["epoch"], state["epochs_done"]
-        self.best_score, self.best_epoch, self.best = state["best_score"], state["best_epoch"], state["best"]
+        score = state["best_score"]
+        self.best_score = -math.inf if score is None else score
+        self.best_epoch, self.best = state["best_epoch"], state["best"]
+        if self.plan.estimator is not None:
+            self.plan.estimator.load_state(state["estimator"])
+        found = self.enter(context)
+        assert found is not None
+        extra = found[0].extra_parameters()
+        values = state.get("extra", [])
+        assert len(extra) == len(values), "load_state has to make the extra parameters again"
+        for tensor, saved in zip(extra, values, strict=True):
+            with torch.no_grad():
+                tensor.copy_(saved)
         self.new_optimizers(context, extra)
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
 
 
-def _optimizer(parameters: list[Tensor], settings: Any) -> torch.optim.Optimizer:
+def _optimizer(groups: list[dict[str, Any]], settings: TrainSettings) -> torch.optim.Optimizer:
     rate, decay = settings.learning_rate, settings.weight_decay
     if settings.optimizer == "sgd":
-        return torch.optim.SGD(
-            parameters, rate, momentum=settings.momentum, weight_decay=decay, nesterov=settings.nesterov
-        )
+        return torch.optim.SGD(groups, rate, momentum=settings.momentum, weight_decay=decay, nesterov=settings.nesterov)
     kind = torch.optim.Adam if settings.optimizer == "adam" else torch.optim.AdamW
-    return kind(parameters, rate, weight_decay=decay)
+    return kind(groups, rate, weight_decay=decay)
