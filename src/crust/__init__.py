@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from crust.errors import CrustError as CrustError
     from crust.errors import InputError as InputError
     from crust.errors import MissingPackage as MissingPackage
+    from crust.integrations.sklearn import CrustClassifier as CrustClassifier
     from crust.methods import METHODS as METHODS
     from crust.selection import Coreset as Coreset
     from crust.selection import estimate as estimate
@@ -32,6 +33,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "METHODS": "crust.methods",
     "Coreset": "crust.selection",
+    "CrustClassifier": "crust.integrations.sklearn",
     "CrustError": "crust.errors",
     "InputError": "crust.errors",
     "MissingPackage": "crust.errors",

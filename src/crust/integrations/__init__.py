@@ -1,0 +1,1 @@
+"""crust inside other libraries: one file a library."""

@@ -1,0 +1,142 @@
+"""`CrustClassifier` where scikit-learn's own users put it: estimator checks, pipelines, searches, pickles."""
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from torch import nn
+
+import crust
+from crust import CrustClassifier
+from crust.errors import InputError
+
+QUICK = {"epochs": 6, "random_state": 0}
+
+
+@parametrize_with_checks([CrustClassifier(epochs=10)])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([CrustClassifier(), CrustClassifier(method="erm", model="mlp", validation=0.1)])
+def test_scikit_learns_checks_as_it_comes(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    """Three clouds with names, a fifth of the labels wrong: columns, given labels, true labels."""
+    x, true = make_blobs(150, centers=[[0, 0], [6, 0], [0, 6]], cluster_std=1.0, random_state=0)
+    rng = np.random.default_rng(0)
+    given = np.where(rng.random(150) < 0.2, (true + 1) % 3, true)
+    names = np.array(["ant", "bee", "cat"])
+    return x * [1, 1000] + [0, 1e6], names[given], names[true]  # columns of very different scales
+
+
+@pytest.fixture(scope="module")
+def fitted(blobs):
+    return CrustClassifier(epochs=15, random_state=0).fit(blobs[0], blobs[1])
+
+
+def test_names_probabilities_and_doubt(blobs, fitted):
+    x, given, true = blobs
+    assert fitted.classes_.tolist() == ["ant", "bee", "cat"]
+    assert fitted.n_features_in_ == 2
+    assert fitted.score(x, true) > 0.95
+    rows = fitted.predict_proba(x)
+    assert rows.dtype == np.float64
+    np.testing.assert_allclose(rows.sum(axis=1), 1, rtol=1e-12)
+    np.testing.assert_array_equal(fitted.classes_[rows.argmax(axis=1)], fitted.predict(x))
+    # wherever the neighbours in the batch are others
+    np.testing.assert_allclose(np.concatenate([fitted.predict_proba(x[i : i + 1]) for i in range(5)]), rows[:5], 1e-12)
+    assert fitted.audit_["label"].tolist() == given.tolist()
+    assert set(fitted.audit_["suggested"]) <= {"ant", "bee", "cat"}
+    wrong = given != true
+    assert fitted.doubt_.shape == (150,)
+    assert fitted.doubt_[wrong].min() > np.median(fitted.doubt_[~wrong])
+    assert len(fitted.history_) == 15
+
+
+def test_tiny_data_is_not_held_out_and_more_is(blobs, fitted):
+    assert not fitted.audit_["held_out"].any()
+    x, y = np.tile(blobs[0], (4, 1)), np.tile(blobs[1], 4)
+    more = CrustClassifier(epochs=1, method="erm").fit(x, y)
+    assert more.audit_["held_out"].sum() == 60
+    assert len(more.doubt_) == 600
+    asked = CrustClassifier(epochs=1, method="erm", validation=0.2).fit(*blobs[:2])
+    assert asked.audit_["held_out"].sum() == 30
+
+
+def test_pickle_clone_and_seed(blobs, fitted):
+    x, y, _ = blobs
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict_proba(x), fitted.predict_proba(x))
+    np.testing.assert_array_equal(again.doubt_, fitted.doubt_)
+    copy = clone(fitted)
+    assert not hasattr(copy, "classes_")
+    np.testing.assert_array_equal(copy.fit(x, y).predict_proba(x), fitted.predict_proba(x))
+    other = clone(fitted).set_params(random_state=1).fit(x, y)
+    assert not np.array_equal(other.predict_proba(x), fitted.predict_proba(x))
+
+
+def test_pipeline_cross_validation_and_search(blobs):
+    x, y, true = blobs
+    pipe = make_pipeline(PolynomialFeatures(2), CrustClassifier(**QUICK))
+    assert pipe.fit(x, y).score(x, true) > 0.9
+    assert cross_val_score(CrustClassifier(**QUICK), x, true, cv=2).min() > 0.9
+    grid = {"method": ["erm", "crust"], "settings": [None, {"weight_decay": 0.0}]}
+    search = GridSearchCV(CrustClassifier(epochs=3, random_state=0), grid, cv=2, error_score="raise").fit(x, y)
+    assert len(search.cv_results_["params"]) == 4
+    assert search.best_estimator_.predict(x).shape == (150,)
+
+
+def linear(in_shape, classes):
+    return nn.Linear(in_shape[0], classes)
+
+
+def test_networks_of_ones_own(blobs):
+    x, y, true = blobs
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        own = nn.Linear(2, 3)
+    before = own.weight.detach().clone()
+    assert CrustClassifier(own, method="erm", epochs=15, random_state=0).fit(x, y).score(x, true) > 0.8
+    assert torch.equal(own.weight, before)
+    made = [CrustClassifier(linear, **QUICK).fit(x, y).predict_proba(x) for _ in range(2)]
+    np.testing.assert_array_equal(*made)
+    assert made[0].dtype == np.float64
+    with pytest.raises(InputError, match="model is a int: give the name"):
+        CrustClassifier(3).fit(x, y)
+    with pytest.raises(InputError, match="the model has 2 outputs, but the data has 3 classes"):
+        CrustClassifier(nn.Linear(2, 2)).fit(x, y)
+
+
+def test_settings_reach_method_and_experiment(blobs):
+    x, y, _ = blobs
+    found = CrustClassifier(epochs=3, settings={"share": 0.2, "epochs": 2}, random_state=0).fit(x, y)
+    assert [line["chosen"] for line in found.history_] == [150, 30]
+    with pytest.raises(InputError, match="did you mean 'share'"):
+        CrustClassifier(settings={"shar": 0.2}).fit(x, y)
+    with pytest.raises(InputError, match="did you mean 'crust'"):
+        CrustClassifier(method="crst").fit(x, y)
+    with pytest.raises(InputError, match="one class only, 'ant'"):
+        CrustClassifier().fit(x, ["ant"] * 150)
+
+
+def test_images():
+    digits = crust.data.load("digits", limit=300)
+    x, y = (digits.train.inputs[:, 0] * 15).numpy().astype(np.uint8), digits.train.labels
+    found = CrustClassifier("small_cnn", method="erm", **QUICK).fit(x, y)
+    assert found.predict_proba(x).shape == (300, 10)
+    assert found.score(x, y) > 0.8
+    with pytest.raises(InputError, match=r"shape \(8, 7\), but those trained on had \(8, 8\)"):
+        found.predict(x[:, :, 1:])
