@@ -15,7 +15,7 @@ from crust.selection import Coreset, select
 from crust.training.method import Selection
 
 Grouping = Literal["prediction", "label", "none"]
-Rule = Literal["greedy", "central", "small-loss", "random"]
+Rule = Literal["greedy", "central", "small-loss", "drawn", "random"]
 Weights = Literal["cluster", "none"]
 
 
@@ -39,8 +39,8 @@ def choose(
         labels: the given labels.
         share: of all examples.
         grouping: by predicted class, by given label, or not at all.
-        rule: facility location, most central, smallest loss, or at random.
-        seed: for `random`.
+        rule: facility location, most central, smallest loss, drawn by the probability of the given label, or at random.
+        seed: for `drawn` and `random`.
 
     Returns:
         The coreset, with indices into all examples.
@@ -54,6 +54,9 @@ def choose(
     groups = {"prediction": predictions, "label": labels, "none": None}[grouping]
     if rule == "small-loss":
         return _smallest(losses, groups, share)
+    if rule == "drawn":  # without replacement, with chances in proportion to the probability of the given label
+        waiting = np.random.default_rng(seed).exponential(size=len(losses)) * np.exp(np.minimum(losses, 50.0))
+        return _smallest(waiting, groups, share)
     return select(proxies, share, groups=groups, algorithm=rule, seed=seed)
 
 
