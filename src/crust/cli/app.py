@@ -8,6 +8,7 @@ import typer
 
 from crust import __version__
 from crust.cli.audit import audit
+from crust.cli.demo import demo
 from crust.cli.methods import methods
 from crust.cli.predict import predict
 from crust.cli.select import select
@@ -45,6 +46,7 @@ def _root(
 ) -> None: ...
 
 
+app.command("demo", epilog=_example("crust demo -o demo-output"))(demo)
 app.command("train", epilog=_example(TRAIN, "crust train --resume -o runs/a"))(train)
 app.command("predict", epilog=_example("crust predict runs/a cifar10 -o predictions.csv"))(predict)
 app.command("audit", epilog=_example("crust audit runs/a --top 20 -o table.csv"))(audit)

@@ -160,10 +160,14 @@ def train(
     settings = recipes.parse_settings(words) | _without_none(shortcuts)
     base = recipes.read(recipe) if recipe is not None else _recipe_of(output, resume, data)
     options, settings = recipes.merge(base, _without_none(given), settings)
-    _run(options, settings, output, resume, quiet)
+    start = time.perf_counter()
+    result = run(options, settings, output, resume, quiet)
+    if not quiet and result.recorder is not None and result.recorder.context.processes.first:
+        _print_summary(result, options, time.perf_counter() - start, resume)
 
 
-def _run(options: dict[str, Any], settings: dict[str, Any], output: Path | None, resume: bool, quiet: bool) -> None:
+def run(options: dict[str, Any], settings: dict[str, Any], output: Path | None, resume: bool, quiet: bool) -> Result:
+    """Train as the options and settings of a recipe say, with live progress; leave what other commands ask for."""
     from crust.methods import METHODS
     from crust.training.settings import split_settings
 
@@ -183,7 +187,6 @@ def _run(options: dict[str, Any], settings: dict[str, Any], output: Path | None,
         "recipe.yaml": recipes.full(options, experiment, own),
         "encoding.json": json.dumps(bundle.encoding, ensure_ascii=False, default=_plain),
     }
-    start = time.perf_counter()
     progress = EpochProgress(epochs, quiet or os.environ.get("RANK", "0") != "0")  # of several processes one speaks
 
     def report(line: dict[str, Any]) -> None:
@@ -193,7 +196,7 @@ def _run(options: dict[str, Any], settings: dict[str, Any], output: Path | None,
 
     try:
         with progress:
-            result = crust.fit(
+            return crust.fit(
                 options["model"],
                 examples,
                 method=options["method"],
@@ -208,9 +211,6 @@ def _run(options: dict[str, Any], settings: dict[str, Any], output: Path | None,
             )
     except KeyboardInterrupt:
         raise Stopped(_how_to_resume(folder, progress.finished, epochs)) from None
-    assert result.recorder is not None
-    if not quiet and result.recorder.context.processes.first:
-        _print_summary(result, options, folder, time.perf_counter() - start, bool(resume))
 
 
 def _without_none(values: dict[str, Any]) -> dict[str, Any]:
@@ -332,8 +332,8 @@ def _how_to_resume(folder: Path, finished: int | None, epochs: int) -> str:
     return f"stopped; {done} is saved, go on with: crust train --resume -o {shlex.quote(str(folder))}"
 
 
-def _print_summary(result: Result, options: dict[str, Any], folder: Path, seconds: float, resumed: bool) -> None:
-    history, lines = result.history, result.history.lines
+def _print_summary(result: Result, options: dict[str, Any], seconds: float, resumed: bool) -> None:
+    history, lines, folder = result.history, result.history.lines, result.run_dir
     since = " since it was resumed" if resumed else ""
     typer.echo(
         f"{options['method']}, {options['model']} on {options['data']}: "

@@ -1,0 +1,119 @@
+"""`crust demo`: one network trained twice on digits with wrong labels, plainly and by crust, and what comes out."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shlex
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from crust.cli import train
+from crust.cli.messages import Stopped, duration, show_log
+from crust.errors import InputError
+
+if TYPE_CHECKING:
+    from crust.cli.demo_facts import Facts
+
+FOLDER = Path("demo-output")
+METHODS = ("erm", "crust")
+NOISE = "symmetric:0.4"
+MODEL = "small_cnn"  # what `crust train digits` takes by itself
+EPOCHS = 40
+MARK = "demo.json"  # what was measured; and it says that the folder is ours, so that the next demo may replace it
+
+
+def demo(
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the runs and report.html.")] = FOLDER,
+    epochs: Annotated[int, typer.Option(help="Of each of the two runs.", min=1)] = EPOCHS,
+    seed: Annotated[int, typer.Option(help="Of everything random: the wrong labels, the networks.", min=0)] = 0,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Train on handwritten digits with 40 % wrong labels, plainly and by crust, and compare: under three minutes."""
+    show_log(logging.ERROR if quiet else logging.WARNING)
+    start = time.perf_counter()
+    settings = {"epochs": epochs, "seed": seed}
+    _clear(output, settings)
+
+    from crust.cli import demo_facts, demo_page
+    from crust.data import load
+    from crust.files import write_whole
+
+    digits = load("digits")
+    runs = {}
+    for method in METHODS:
+        if not quiet:
+            typer.echo(f"$ {command(method, output, epochs, seed)}")
+        options = {"data": "digits", "model": MODEL, "method": method, "noise": NOISE}
+        try:
+            result = train.run(options, settings, output / method, False, quiet)
+        except Stopped:
+            raise Stopped("stopped before the demo was finished: start again with crust demo") from None
+        runs[method] = demo_facts.measure(result, digits)
+    commands = [command(method, output, epochs, seed) for method in METHODS]
+    facts = demo_facts.Facts(runs["erm"], runs["crust"], NOISE, commands)
+    write_whole(output / "report.html", demo_page.build(facts, digits.train).encode())
+    _mark(output, settings | {"runs": [run.numbers() for run in runs.values()]})
+    if not quiet:
+        _print(facts, output, time.perf_counter() - start)
+
+
+def command(method: str, output: Path, epochs: int, seed: int) -> str:
+    """What to type to train one of the two.
+
+    Example:
+        >>> command("erm", Path("out"), 40, 0)
+        'crust train digits --model small_cnn --method erm --noise symmetric:0.4 --epochs 40 --seed 0 -o out/erm'
+    """
+    words = ["crust", "train", "digits", "--model", MODEL, "--method", method, "--noise", NOISE]
+    return shlex.join([*words, "--epochs", str(epochs), "--seed", str(seed), "-o", str(output / method)])
+
+
+def _clear(folder: Path, settings: dict[str, Any]) -> None:
+    """Make room for the runs: what an earlier demo has left is replaced, anything else is not touched."""
+    ours = (folder / MARK).is_file()
+    for name in (*METHODS, "report.html"):
+        if (folder / name).exists() and not ours:
+            raise InputError(f"{folder / name} is there already and not from a demo: choose another folder with -o")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in METHODS:
+            if (folder / name).exists():
+                shutil.rmtree(folder / name)
+        (folder / "report.html").unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"-o {folder} cannot be used ({error.strerror or error}): choose another folder") from None
+    _mark(folder, settings)
+
+
+def _mark(folder: Path, content: dict[str, Any]) -> None:
+    from crust.files import write_whole
+
+    text = json.dumps({"what": "crust demo", "noise": NOISE, **content}, indent=1)
+    write_whole(folder / MARK, f"{text}\n".encode())
+
+
+def _print(facts: Facts, folder: Path, seconds: float) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for head in ("", *METHODS):
+        table.add_column(head, justify="right" if head else "left")
+    for row in facts.rows():
+        table.add_row(*row)
+    console = Console(highlight=False)
+    console.print(
+        f"\n{facts.crust.examples:,} handwritten digits, {facts.crust.planted:,} of the labels made wrong on purpose; "
+        f"the same network trained twice, in {duration(seconds)}",
+        soft_wrap=True,
+    )
+    console.print(table)
+    console.print(facts.footnote(), soft_wrap=True)
+    console.print(f"look at: {folder / 'report.html'}", soft_wrap=True, markup=False)
+    console.print(f"next: crust audit {shlex.quote(str(folder / 'crust'))}", soft_wrap=True, markup=False)
