@@ -35,6 +35,7 @@ def test_html_is_not_escaped_twice():
     assert report.escape(report.tag("b", "x") + "y") == "&lt;b&gt;x&lt;/b&gt;y"
 
 
+@settings(max_examples=30)
 @given(st.lists(st.lists(st.none() | st.floats(-1e6, 1e6), max_size=30), max_size=4), st.none() | st.floats(-1e6, 1e6))
 def test_curves_stay_in_their_frame(series, top):
     lines = [report.Line(str(i), values) for i, values in enumerate(series)]
