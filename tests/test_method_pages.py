@@ -60,7 +60,8 @@ def test_every_method_has_a_page():
 
 
 def test_every_page_has_a_method_and_a_line_in_the_index():
-    assert not set(PAGES) - set(METHODS)
+    unknown = sorted(set(PAGES) - set(METHODS))
+    assert not unknown, f"pages in docs/methods without a method: {', '.join(unknown)}"
     linked = re.findall(
         r"^\| \[`(.+?)`\]\((.+?)\.md\)", (FOLDER / "README.md").read_text(encoding="utf-8"), re.MULTILINE
     )
