@@ -4,12 +4,30 @@ from crust.methods.crust import Crust
 from crust.methods.crust_paper import CrustPaper
 from crust.methods.crust_released import CrustReleased
 from crust.methods.erm import Erm
+from crust.methods.f_correction import FCorrection
+from crust.methods.gce import Gce
+from crust.methods.l_dmi import LDmi
 from crust.methods.mixup import Mixup
 from crust.methods.oracle import Oracle
 from crust.methods.random import Random
+from crust.methods.sce import Sce
 from crust.methods.small_loss import SmallLoss
 from crust.training.method import Method
 
 METHODS: dict[str, type[Method]] = {
-    method.name: method for method in (Crust, CrustPaper, CrustReleased, Erm, Mixup, Random, SmallLoss, Oracle)
+    method.name: method
+    for method in (
+        Crust,
+        CrustPaper,
+        CrustReleased,
+        Erm,
+        Mixup,
+        FCorrection,
+        LDmi,
+        Gce,
+        Sce,
+        Random,
+        SmallLoss,
+        Oracle,
+    )
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import torch  # noqa: F401 - for the examples
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
@@ -89,3 +89,86 @@ def anchor_T(P: NDArray[np.floating], q: float | None = 0.97) -> NDArray[np.floa
     anchors = np.argsort(-np.asarray(P, np.float64), axis=0, kind="stable")[place]
     T = np.asarray(P, np.float64)[anchors]
     return T / T.sum(axis=1, keepdims=True)
+
+
+def corrected_nll(logits: Tensor, T: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Cross-entropy of the noisy label when the prediction has gone through the noise: -log (p T)_y.
+
+    Args:
+        logits: of the network, which speaks of true labels.
+        T: P(given | true), a row a true class.
+        y: the given labels.
+        weight: multiplies each loss.
+
+    Reference:
+        Patrini et al.: Making Deep Neural Networks Robust to Label Noise: a Loss Correction Approach, CVPR 2017.
+
+    Example:
+        >>> z, y = torch.randn(3, 4), torch.tensor([0, 1, 3])
+        >>> bool(torch.isclose(corrected_nll(z, torch.eye(4), y), cross_entropy(z, y)))
+        True
+    """
+    p = F.softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)), dim=1)
+    noisy = (p * T.to(p)[:, y].T).sum(dim=1)
+    losses = -noisy.clamp_min(1e-7).log()
+    return (losses if weight is None else losses * weight).mean()
+
+
+def log_abs_det(logits: Tensor, y: Tensor) -> Tensor:
+    """log |det U| of U = Σ onehot(y) pᵀ, the joint counts of given labels and predictions, in float64.
+
+    It is -inf where U is singular, as it is where a class does not occur in y.
+
+    Reference:
+        Xu et al.: L_DMI: A Novel Information-theoretic Loss Function for Training Deep Nets Robust to Label Noise,
+        NeurIPS 2019.
+
+    Example:
+        >>> round(float(log_abs_det(torch.eye(3) * 100, torch.arange(3))), 6)
+        0.0
+        >>> float(log_abs_det(torch.randn(5, 3), torch.zeros(5, dtype=torch.long)))
+        -inf
+    """
+    p = F.softmax(logits.double(), dim=1)
+    U = F.one_hot(y, logits.shape[1]).to(p).T @ p
+    return torch.linalg.slogdet(U).logabsdet
+
+
+def gce(logits: Tensor, y: Tensor, q: float = 0.7, weight: Tensor | None = None) -> Tensor:
+    """Generalised cross-entropy, (1 - p_y^q) / q: the mean absolute error at q = 1, cross-entropy as q goes to 0.
+
+    Reference:
+        Zhang, Sabuncu: Generalized Cross Entropy Loss for Training Deep Neural Networks with Noisy Labels, NeurIPS
+        2018.
+
+    Example:
+        >>> z, y = torch.zeros(1, 4), torch.tensor([2])
+        >>> float(gce(z, y, 1.0)), round(float(gce(z, y, 0.5)), 6)
+        (0.75, 1.0)
+    """
+    own = F.log_softmax(logits, dim=1).gather(1, y[:, None])[:, 0]
+    losses = -torch.expm1(q * own) / q if q else -own
+    return (losses if weight is None else losses * weight).mean()
+
+
+def sce(
+    logits: Tensor,
+    y: Tensor,
+    alpha: float = 0.1,
+    beta: float = 1.0,
+    log_zero: float = -4.0,
+    weight: Tensor | None = None,
+) -> Tensor:
+    """Symmetric cross-entropy: alpha times cross-entropy plus beta times its reverse, -Σ p log y with log 0 := -4.
+
+    Reference:
+        Wang et al.: Symmetric Cross Entropy for Robust Learning with Noisy Labels, ICCV 2019.
+
+    Example:
+        >>> z, y = torch.zeros(1, 4), torch.tensor([2])
+        >>> float(sce(z, y, alpha=0.0, beta=1.0))  # three quarters of the probability are elsewhere
+        3.0
+    """
+    own = F.log_softmax(logits, dim=1).gather(1, y[:, None])[:, 0]
+    losses = -alpha * own + beta * log_zero * torch.expm1(own)  # expm1: minus the probability of all other classes
+    return (losses if weight is None else losses * weight).mean()
