@@ -79,7 +79,7 @@ def adjusted(T: NDArray[np.float64], smallest: float, identity: float) -> NDArra
         >>> adjusted(np.array([[0.9, 0.1], [0.3, 0.7]]), 0.2, 0.5).tolist()
         [[1.0, 0.0], [0.15, 0.85]]
     """
-    kept = np.where(T >= smallest, T, 0.0)
+    kept = np.where(np.less(T, smallest), 0.0, T)
     sums = kept.sum(axis=1, keepdims=True)
     kept = np.where(sums > 0, kept / np.where(sums > 0, sums, 1.0), np.eye(len(T)))
     return identity * np.eye(len(T)) + (1 - identity) * kept
