@@ -75,7 +75,15 @@ class Result:
         held = None
         if recorder.watch_validation is not None and context.validation is not None and len(self.held):
             held = (recorder.watch_validation, context.validation.labels, self.held)
-        return audit_table(recorder.watch, context.labels, self.kept, self.classes, held=held, ids=self.ids)
+        return audit_table(
+            recorder.watch,
+            context.labels,
+            self.kept,
+            self.classes,
+            held=held,
+            ids=self.ids,
+            opinions=recorder.method.opinions(),
+        )
 
     def predict(self, data: Any, *, probabilities: bool = False, batch_size: int = 128) -> NDArray[Any]:
         """Predicted classes, in the user's own names; or the probabilities of all classes.
@@ -209,6 +217,7 @@ def fit(
     folder = None if run_dir is None else Path(run_dir)
     known, unknown = knowledge.told(own, part.labels, context.true_labels, context.classes, method)
     context.knowledge = known
+    unknown = unknown and not kind.estimates_itself
     estimator = knowledge.Estimator(len(part), context.classes, experiment) if unknown else None
     state = RunState(Plan(kind(own), estimator))
     recorder = Recorder(context, state, test=test, folder=folder, identity=config, report=report)

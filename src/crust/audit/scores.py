@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,6 +49,7 @@ def audit_table(
     *,
     held: tuple[Watch, NDArray[np.int64], NDArray[np.int64]] | None = None,
     ids: Sequence[str] | None = None,
+    opinions: Mapping[str, NDArray[np.floating]] | None = None,
 ) -> pd.DataFrame:
     """A row for each example of the training set, in its order.
 
@@ -59,10 +60,12 @@ def audit_table(
         classes: the user's names for the classes.
         held: the same three for the examples that were held out.
         ids: a name for each example of the training set, such as its file.
+        opinions: what the method itself says of the examples that it trained on; one number an example makes a column.
 
     Returns:
         Columns: `index`, `id` (where there are any), `label`, `suggested`, `probability`, `doubt`, `chosen` (share of
-        the selections), `weight` (mean over the selections), `loss`, `margin` (means over the looks), `held_out`.
+        the selections), `weight` (mean over the selections), `loss`, `margin` (means over the looks), `held_out`, and the
+        method's own.
 
     Example:
         >>> watch = Watch(1, 2)
@@ -80,6 +83,10 @@ def audit_table(
     names = np.array(list(classes), dtype=object)
     table["label"] = names[table["label"].to_numpy()]
     table["suggested"] = names[table["suggested"].to_numpy()]
+    for name, values in (opinions or {}).items():
+        if np.shape(values) == (len(labels),) and name not in table:
+            own = pd.Series(np.asarray(values, np.float64), index=index)
+            table[name] = own.reindex(table["index"]).to_numpy()
     if ids is not None:
         table.insert(1, "id", [ids[i] for i in table["index"]])
     return table

@@ -71,6 +71,14 @@ def train(
     mixed_precision: Annotated[
         str | None, typer.Option(help="no, fp16 or bf16; default: no.", rich_help_panel=HOW, metavar="NAME")
     ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            help="Stop when so many examples went through a network, forward or backward, as in passes=2e6.",
+            metavar="passes=N",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Of everything random; default: 0.", rich_help_panel=HOW)] = None,
     setting: Annotated[
         list[str] | None,
@@ -158,6 +166,8 @@ def train(
     }  # fmt: skip
     words = [*(setting or []), *([] if coreset is None else [f"share={coreset}"])]
     settings = recipes.parse_settings(words) | _without_none(shortcuts)
+    if budget is not None:
+        settings["max_passes"] = _passes(budget)
     base = recipes.read(recipe) if recipe is not None else _recipe_of(output, resume, data)
     options, settings = recipes.merge(base, _without_none(given), settings)
     start = time.perf_counter()
@@ -211,6 +221,17 @@ def run(options: dict[str, Any], settings: dict[str, Any], output: Path | None, 
             )
     except KeyboardInterrupt:
         raise Stopped(_how_to_resume(folder, progress.finished, epochs)) from None
+
+
+def _passes(budget: str) -> float:
+    """What `--budget passes=N` allows."""
+    name, _, number = budget.partition("=")
+    try:
+        if name.strip() == "passes" and float(number) > 0:
+            return float(number)
+    except ValueError:
+        pass
+    raise InputError(f"--budget {budget} is no number of passes: write it as passes=2e6")
 
 
 def _without_none(values: dict[str, Any]) -> dict[str, Any]:
@@ -344,6 +365,12 @@ def _print_summary(result: Result, options: dict[str, Any], seconds: float, resu
         if found["last"] is not None:
             last, last10, best = (percent(found[each]) for each in ("last", "last10", "best"))
             typer.echo(f"{name} accuracy: last {last}, mean of the last ten {last10}, best {best}")
+    for name, known in ((lines[-1].get("knowledge") or {}) if lines else {}).items():
+        shown = percent(known["value"]) if isinstance(known["value"], float) else known["value"]
+        typer.echo(f"{name.replace('_', ' ')}: {shown}, {known['source']}")
+    if lines and "stopped" in lines[-1]:
+        passes = sum(lines[-1]["passes"].values())
+        typer.echo(f"stopped after {passes} passes on examples, as the budget says")
     if lines and lines[-1].get("clean") is not None:
         typer.echo(f"right labels among those trained on: {percent(lines[-1]['clean'])}")
     if result.recorder is not None and "val_accuracy" in history.lines[-1]:

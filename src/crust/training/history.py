@@ -40,7 +40,10 @@ class History:
 
     def accuracy(self, key: str = "test_accuracy") -> dict[str, float | None]:
         """Last epoch, mean of the last ten, and best (which is to be read as what it is: chosen on the test set)."""
-        found = [line[key] for line in self.lines if line.get(key) is not None and line.get("counts", True)]
+        lines = [line for line in self.lines if line.get("counts", True)]
+        if not lines and self.lines:  # stopped before the stage that counts
+            lines = [line for line in self.lines if line.get("stage") == self.lines[-1].get("stage")]
+        found = [line[key] for line in lines if line.get(key) is not None]
         if not found:
             return {"last": None, "last10": None, "best": None}
         return {"last": found[-1], "last10": sum(found[-10:]) / len(found[-10:]), "best": max(found)}
