@@ -1,0 +1,218 @@
+"""The Jacobian of a network's outputs with respect to all trained parameters, as rows or as products, never changed.
+
+Row i·C + c belongs to output c of example i. Columns are the trained parameters in the order of the network.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import psutil
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.func import functional_call, jacrev, jvp, vjp, vmap
+
+from crust.errors import InputError
+from crust.networks import cut, device_of, evaluating, logits_of, move
+
+AT_ONCE = 2**30  # bytes of rows and what they need on the way, at most
+
+
+class Jacobian:
+    """J of a network on some inputs, at the weights it has now.
+
+    Args:
+        model: any network that returns logits, or one number an example.
+        inputs: a tensor with an example a row, or a mapping of such tensors.
+        dtype: float64 for exact work on small problems, float32 for large ones.
+        memory_limit: bytes that may be used; None: half of what is free.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> Jacobian(nn.Linear(2, 1, bias=False), x).rows(np.arange(2)).tolist()
+        [[1.0, 2.0], [3.0, 4.0]]
+    """
+
+    def __init__(
+        self, model: nn.Module, inputs: Any, dtype: torch.dtype = torch.float32, memory_limit: int | None = None
+    ):
+        self.model, self.dtype = model, dtype
+        self.device = device_of(model)
+        self.memory = memory_of(memory_limit)
+        self.inputs = self._cast(inputs)
+        self.n = len(next(iter(inputs.values())) if isinstance(inputs, Mapping) else inputs)
+        if not self.n:
+            raise InputError("there are no examples: give at least one")
+        trained = {name: value.detach() for name, value in model.named_parameters() if value.requires_grad}
+        if not trained:
+            raise InputError("the model has no parameters that are trained: its Jacobian is empty")
+        broken = [name for name, value in model.named_parameters() if not bool(torch.isfinite(value).all())]
+        if broken:
+            raise InputError(f"the weights {broken[0]!r} of the model are not finite: give a model that works")
+        frozen = {name: value.detach() for name, value in model.named_parameters() if not value.requires_grad}
+        self.fixed = {name: self._cast(value) for name, value in {**frozen, **dict(model.named_buffers())}.items()}
+        self.parameters = {name: self._cast(value) for name, value in trained.items()}
+        self.m = sum(value.numel() for value in trained.values())
+        self.logits = self._logits()
+        self.outputs = self.logits.shape[1]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows (examples times outputs) and columns (parameters)."""
+        return self.n * self.outputs, self.m
+
+    # ------------------------------------------------------------ values
+
+    def values(self, parameters: dict[str, Tensor], x: Any) -> Tensor:
+        """Outputs of some inputs, (b, C), as a function of the parameters."""
+        named = dict(x) if isinstance(x, Mapping) else {}
+        args = () if named else (x,)
+        out = logits_of(functional_call(self.model, {**self.fixed, **parameters}, args, named))
+        size = len(next(iter(named.values()))) if named else len(x)
+        return out.reshape(size, -1)
+
+    def flat(self, parameters: dict[str, Tensor] | None = None) -> Tensor:
+        """Parameters as one vector."""
+        return torch.cat([value.reshape(-1) for value in (parameters or self.parameters).values()])
+
+    def unflat(self, vector: Tensor) -> dict[str, Tensor]:
+        """One vector as parameters."""
+        parts = vector.split([value.numel() for value in self.parameters.values()])
+        return {
+            name: part.reshape(value.shape) for (name, value), part in zip(self.parameters.items(), parts, strict=True)
+        }
+
+    def _logits(self) -> Tensor:
+        found = []
+        with evaluating(self.model):
+            for first in range(0, self.n, 256):
+                x = cut(self.inputs, first, first + 256)
+                try:
+                    out = self.values(self.parameters, x)
+                except InputError:
+                    raise
+                except Exception as error:
+                    reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+                    raise InputError(f"the model cannot take these examples: {reason}") from error
+                found.append(out.detach())
+        logits = torch.cat(found)
+        if not bool(torch.isfinite(logits).all()):
+            raise InputError("the model gives outputs that are not finite: check the weights and the examples")
+        return logits
+
+    def _cast(self, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {name: self._cast(part) for name, part in value.items()}
+        value = move(value, self.device)
+        return value.to(self.dtype) if value.is_floating_point() else value
+
+    # ------------------------------------------------------------ rows
+
+    def at_once(self) -> int:
+        """How many examples' rows are computed together."""
+        bytes_each = 4 * self.outputs * self.m * self.dtype.itemsize
+        return max(1, min(self.n, int(min(AT_ONCE, self.memory / 2) // bytes_each)))
+
+    def rows(self, index: NDArray[np.int64], parameters: dict[str, Tensor] | None = None) -> Tensor:
+        """The rows of some examples, (b·C, m); at other weights, where these are given."""
+        here = parameters or self.parameters
+        step = self.at_once()
+        with evaluating(self.model):
+            found = [self._some(here, index[first : first + step]) for first in range(0, len(index), step)]
+        return torch.cat(found)
+
+    def _some(self, parameters: dict[str, Tensor], index: NDArray[np.int64]) -> Tensor:
+        def one(p: dict[str, Tensor], x: Any) -> Tensor:
+            single = {name: value[None] for name, value in x.items()} if isinstance(x, Mapping) else x[None]
+            return self.values(p, single)[0]
+
+        x = self.pick(index)
+        try:
+            found = vmap(jacrev(one), in_dims=(None, 0))(parameters, x)
+        except RuntimeError:  # vmap cannot do everything that a network may do
+            found = _by_loop(one, parameters, x, len(index))
+        b = len(index) * self.outputs
+        return torch.cat([value.detach().reshape(b, -1) for value in found.values()], 1)
+
+    def pick(self, index: NDArray[np.int64]) -> Any:
+        """The inputs of some examples."""
+        where = torch.as_tensor(index, device=self.device)
+        if isinstance(self.inputs, Mapping):
+            return {name: value[where] for name, value in self.inputs.items()}
+        return self.inputs[where]
+
+    def chunks(self, index: NDArray[np.int64] | None = None, size: int | None = None) -> Iterator[NDArray[np.int64]]:
+        """Positions, so many at a time as memory allows."""
+        every = np.arange(self.n) if index is None else index
+        step = size or self.at_once()
+        for first in range(0, len(every), step):
+            yield every[first : first + step]
+
+    # ------------------------------------------------------------ products
+
+    def times(self, index: NDArray[np.int64], v: Tensor) -> Tensor:
+        """J v for the columns of v, (b·C, columns), by forward differentiation."""
+        x = self.pick(index)
+        with evaluating(self.model), _quiet():
+            found = [
+                jvp(lambda p: self.values(p, x), (self.parameters,), (self.unflat(column.contiguous()),))[1].reshape(-1)
+                for column in v.T
+            ]
+        return torch.stack(found, 1).detach()
+
+    def transposed_times(self, index: NDArray[np.int64], u: Tensor) -> Tensor:
+        """Jᵀ u for the columns of u, (m, columns), by backward differentiation."""
+        x = self.pick(index)
+        with evaluating(self.model):
+            out, pull = _pullback(lambda p: self.values(p, x), self.parameters)
+            found = [self.flat(pull(column.reshape(out.shape))[0]) for column in u.T]
+        return torch.stack(found, 1).detach()
+
+
+def _pullback(function: Any, parameters: dict[str, Tensor]) -> tuple[Tensor, Any]:
+    """The value, and what takes a vector back through the function."""
+    found: Any = vjp(function, parameters)
+    return found[0], found[1]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Forward differentiation loads parts of torch that warn about torch's own future."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        yield
+
+
+def _by_loop(one: Any, parameters: dict[str, Tensor], x: Any, n: int) -> dict[str, Tensor]:
+    """The same rows without vmap over examples, for networks that vmap cannot take."""
+    parts = []
+    for i in range(n):
+        single = {name: value[i] for name, value in x.items()} if isinstance(x, Mapping) else x[i]
+        out, pull = _pullback(lambda p, single=single: one(p, single), parameters)
+        basis = torch.eye(len(out), dtype=out.dtype, device=out.device)
+        parts.append([pull(direction)[0] for direction in basis])
+    return {name: torch.stack([torch.stack([grad[name] for grad in rows]) for rows in parts]) for name in parameters}
+
+
+def memory_of(limit: int | None) -> float:
+    """Bytes that may be used."""
+    if limit is None:
+        return 0.5 * float(psutil.virtual_memory().available)
+    if isinstance(limit, bool) or not isinstance(limit, (int, float)) or limit <= 0:
+        raise InputError(f"memory_limit is {limit!r}: give bytes, such as 4e9, or None for half of what is free")
+    return float(limit)
+
+
+def shown(size: float) -> str:
+    """Bytes as people read them.
+
+    Example:
+        >>> shown(3.2e9), shown(2e5)
+        ('3.2 GB', '0.2 MB')
+    """
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"
