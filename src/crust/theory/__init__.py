@@ -1,5 +1,18 @@
 """The paper's theory as a diagnosis: does it hold for this network and this data?"""
 
+from crust.theory.alignments import Aligned, Alignment, Share, alignment
+from crust.theory.quality import Bound, CoresetQuality, Errors, coreset_quality
 from crust.theory.spectra import Spectrum, spectrum
 
-__all__ = ["Spectrum", "spectrum"]
+__all__ = [
+    "Aligned",
+    "Alignment",
+    "Bound",
+    "CoresetQuality",
+    "Errors",
+    "Share",
+    "Spectrum",
+    "alignment",
+    "coreset_quality",
+    "spectrum",
+]
