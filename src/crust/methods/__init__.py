@@ -1,8 +1,11 @@
 """Training methods by name: one file each, and this dictionary."""
 
+from crust.methods.co_teaching import CoTeaching
 from crust.methods.crust import Crust
 from crust.methods.crust_paper import CrustPaper
 from crust.methods.crust_released import CrustReleased
+from crust.methods.decoupling import Decoupling
+from crust.methods.dividemix import DivideMix
 from crust.methods.erm import Erm
 from crust.methods.f_correction import FCorrection
 from crust.methods.gce import Gce
@@ -23,9 +26,12 @@ METHODS: dict[str, type[Method]] = {
         Erm,
         Mixup,
         FCorrection,
+        Decoupling,
+        CoTeaching,
         LDmi,
         Gce,
         Sce,
+        DivideMix,
         Random,
         SmallLoss,
         Oracle,

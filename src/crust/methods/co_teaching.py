@@ -1,0 +1,126 @@
+"""Co-teaching (Han et al. 2018): each network trains on the examples that the other one finds easy."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812 - its usual name
+
+from crust.training.context import Context
+from crust.training.knowledge import Rate
+from crust.training.losses import small_loss
+from crust.training.method import Batch, Method, Output, Selection, Settings
+from crust.training.schedules import stretched
+from crust.training.tally import Tally
+
+
+def forget_rate(epoch: int, rate: float, ramp: int, power: float = 1.0, released: bool = False) -> float:
+    """The share of a batch that is left out: none at first, the noise rate from epoch `ramp` on.
+
+    Args:
+        epoch: from 0.
+        rate: of wrong labels.
+        ramp: epochs until all of it is left out.
+        power: of the epoch (in the paper) or of the rate (in the published code).
+        released: as the published code has it: from 0 to rate ** power in ramp - 1 equal steps, then the rate itself.
+
+    Example:
+        >>> [round(forget_rate(epoch, 0.4, 4), 2) for epoch in range(6)]
+        [0.0, 0.1, 0.2, 0.3, 0.4, 0.4]
+        >>> [round(forget_rate(epoch, 0.4, 4, released=True), 2) for epoch in range(6)]
+        [0.0, 0.13, 0.27, 0.4, 0.4, 0.4]
+    """
+    if not released:
+        return rate * min(epoch**power / ramp, 1.0)
+    return rate**power * epoch / max(1, ramp - 1) if epoch < ramp else rate
+
+
+def kept(length: int, forget: float) -> int:
+    """How many of a batch are kept: rounded down, but at least one.
+
+    Example:
+        >>> kept(128, 0.2), kept(10, 0.9), kept(3, 0.9)
+        (102, 1, 1)
+    """
+    return max(1, int((1.0 - forget) * length + 1e-9))
+
+
+def exchanged(losses: tuple[Tensor, Tensor], n: int) -> tuple[Tensor, Tensor]:
+    """For each of two networks the positions of the n smallest losses of the other.
+
+    Example:
+        >>> a, b = torch.tensor([0.0, 1.0, 2.0]), torch.tensor([5.0, 4.0, 3.0])
+        >>> [which.tolist() for which in exchanged((a, b), 2)]
+        [[1, 2], [0, 1]]
+    """
+    return small_loss(losses[1], n), small_loss(losses[0], n)
+
+
+class CoTeachingSettings(Settings):
+    noise_rate: Rate = "estimate"  # tau: the share of wrong labels, or where to take it from
+    ramp: int | None = Field(None, ge=1)  # epochs until all of it is left out; None: 10 of 200 of 50,000 examples
+    power: float = Field(1.0, gt=0)  # of the epoch while it ramps
+    schedule: Literal["paper", "released"] = "paper"
+    mean_twice: bool = False  # the published code divides the mean by the number of kept examples once more
+
+
+class CoTeaching(Method):
+    name = "co-teaching"
+    summary = "two networks, each trained on the examples of a batch that the other finds easiest"
+    networks = 2
+    needs = "the noise rate (estimated)"
+    Settings = CoTeachingSettings
+    settings: CoTeachingSettings
+
+    def __init__(self, settings: CoTeachingSettings):
+        super().__init__(settings)
+        self.forget = 0.0
+        self.tally: Tally | None = None
+
+    def begin_epoch(self, context: Context) -> Selection | None:
+        settings = self.settings
+        if self.tally is None:
+            self.tally = Tally(context.n)
+        rate, ramp = (
+            context.knowledge["noise_rate"].value,
+            settings.ramp or stretched(10, 200, context.epochs, context.n),
+        )
+        self.forget = forget_rate(context.epoch, rate, ramp, settings.power, settings.schedule == "released")
+        return Selection(np.arange(context.n), facts={"forget_rate": self.forget})
+
+    def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
+        first, second = (F.cross_entropy(output.logits, batch.y, reduction="none") for output in outputs)
+        n = kept(len(batch.y), self.forget)
+        chosen = exchanged((first, second), n)
+        if n < len(batch.y):
+            self._count(batch, chosen)
+        share = 1 / n if self.settings.mean_twice else 1.0
+        return [losses[which].mean() * share for losses, which in zip((first, second), chosen, strict=True)]
+
+    def _count(self, batch: Batch, chosen: tuple[Tensor, Tensor]) -> None:
+        dropped = torch.ones(len(batch.y))
+        for which in chosen:
+            dropped[which.cpu()] -= 0.5
+        if self.tally is not None:
+            self.tally.count(batch.index, dropped.numpy())
+
+    def end_epoch(self, context: Context) -> None:
+        if self.tally is not None:
+            self.tally.gather(context.processes)
+
+    def opinions(self) -> dict[str, NDArray[np.floating]]:
+        """How often an example was left out, of the times that any were."""
+        return {} if self.tally is None else {"dropped": self.tally.rate()}
+
+    def state(self) -> dict[str, Any]:
+        return {} if self.tally is None else {"tally": self.tally.state()}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        if state:
+            self.tally = Tally(len(state["tally"]["sums"]))
+            self.tally.load(state["tally"])

@@ -1,0 +1,92 @@
+"""Decoupling (Malach and Shalev-Shwartz 2017): when to learn is decided by two networks, what to learn by the label."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812 - its usual name
+
+from crust.training.context import Context
+from crust.training.losses import cross_entropy
+from crust.training.method import Batch, Method, Output, Selection, Settings
+from crust.training.tally import Tally
+
+
+def disputed(first: Tensor, second: Tensor) -> Tensor:
+    """Where two networks predict different classes. No label is asked.
+
+    Example:
+        >>> import torch
+        >>> disputed(torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([[5.0, 0.0], [0.0, 5.0]])).tolist()
+        [False, True]
+    """
+    return first.detach().argmax(1) != second.detach().argmax(1)
+
+
+def disputed_loss(logits: Tensor, y: Tensor, where: Tensor, floor: float) -> Tensor:
+    """The sum of the cross-entropies of the disputed examples, over their number or a share of the batch, if larger.
+
+    Example:
+        >>> import torch
+        >>> z, y = torch.zeros(10, 2), torch.zeros(10, dtype=torch.long)
+        >>> one = torch.arange(10) == 3
+        >>> round(float(disputed_loss(z, y, one, 0.1)), 3), round(float(disputed_loss(z, y, one, 0.5)), 3)
+        (0.693, 0.139)
+    """
+    losses = F.cross_entropy(logits, y, reduction="none")
+    return losses[where].sum() / max(floor * len(y), int(where.sum()))
+
+
+class DecouplingSettings(Settings):
+    warmup: int = Field(1, ge=0)  # epochs on everything first
+    floor: float = Field(0.1, ge=0, le=1)  # the mean is over at least this share of the batch; 0: over the disputed
+
+
+class Decoupling(Method):
+    name = "decoupling"
+    summary = "two networks, both trained only where their predictions differ"
+    networks = 2
+    Settings = DecouplingSettings
+    settings: DecouplingSettings
+
+    def __init__(self, settings: DecouplingSettings):
+        super().__init__(settings)
+        self.tally: Tally | None = None
+        self.facts: dict[str, Any] = {}
+
+    def begin_epoch(self, context: Context) -> Selection | None:
+        if self.tally is None:
+            self.tally = Tally(context.n)
+        self.facts = {}
+        return Selection(np.arange(context.n), facts=self.facts)
+
+    def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
+        first, second = (output.logits for output in outputs)
+        where = disputed(first, second)
+        if self.tally is not None:
+            self.tally.count(batch.index, where.cpu().numpy())
+        if context.epoch < self.settings.warmup:
+            return [cross_entropy(first, batch.y), cross_entropy(second, batch.y)]
+        if not where.any():
+            return [None, None]
+        return [disputed_loss(logits, batch.y, where, self.settings.floor) for logits in (first, second)]
+
+    def end_epoch(self, context: Context) -> None:
+        assert self.tally is not None
+        self.facts["disputed"] = self.tally.gather(context.processes)
+
+    def opinions(self) -> dict[str, NDArray[np.floating]]:
+        """How often the networks disagreed on an example."""
+        return {} if self.tally is None else {"disputed": self.tally.rate()}
+
+    def state(self) -> dict[str, Any]:
+        return {} if self.tally is None else {"tally": self.tally.state()}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        if state:
+            self.tally = Tally(len(state["tally"]["sums"]))
+            self.tally.load(state["tally"])
