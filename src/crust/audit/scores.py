@@ -64,8 +64,8 @@ def audit_table(
 
     Returns:
         Columns: `index`, `id` (where there are any), `label`, `suggested`, `probability`, `doubt`, `chosen` (share of
-        the selections), `weight` (mean over the selections), `loss`, `margin` (means over the looks), `held_out`, and the
-        method's own.
+        the selections), `weight` (mean over the selections), `loss`, `margin` (means over the looks), `held_out`, and
+        the method's own.
 
     Example:
         >>> watch = Watch(1, 2)
