@@ -7,7 +7,7 @@ import dataclasses
 import hashlib
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from crust.training.processes import Processes
 from crust.training.record import Recorder
 from crust.training.settings import TrainSettings, split_settings
 from crust.training.state import RunState
+from crust.training.tracking import Tracking, check_trackers
 
 log = logging.getLogger("crust")
 
@@ -131,6 +132,7 @@ def fit(
     run_dir: str | Path | None = None,
     resume: bool = False,
     report: Callable[[dict[str, Any]], None] | None = None,
+    trackers: Sequence[str] = (),
     **settings: Any,
 ) -> Result:
     """Train a network on data with wrong labels.
@@ -149,6 +151,7 @@ def fit(
         run_dir: where history and checkpoints go; default: nowhere.
         resume: go on with the run that is there.
         report: called with the history's line after every epoch.
+        trackers: what else shall hold the history, such as `["tensorboard"]`: any tracker that Accelerate knows.
         settings: of the experiment (`crust.training.settings`) and of the method.
 
     Returns:
@@ -165,6 +168,7 @@ def fit(
     choices(method, METHODS, "method")
     kind = METHODS[method]
     experiment, own = split_settings(settings, kind.Settings)
+    check_trackers(trackers, None if run_dir is None else Path(run_dir))
     train = as_examples(train_set, labels)
     _check_labels(train)
     truth = None if true_labels is None else _codes(true_labels, train)
@@ -181,7 +185,7 @@ def fit(
     part = train.subset(kept)
     if augment is None:
         augment = part.kind == "images" and min(part.shape[1:]) >= 32
-    processes = Processes(experiment.mixed_precision, cpu=not torch.cuda.is_available(), folder=run_dir)
+    processes = Processes(experiment.mixed_precision, not torch.cuda.is_available(), trackers, run_dir)
     name = model if isinstance(model, str) else type(model).__name__
     fresh = _maker(model, part, experiment)
     networks = [fresh(i) for i in range(kind.networks)]
@@ -220,10 +224,13 @@ def fit(
     unknown = unknown and not kind.estimates_itself
     estimator = knowledge.Estimator(len(part), context.classes, experiment) if unknown else None
     state = RunState(Plan(kind(own), estimator))
-    recorder = Recorder(context, state, test=test, folder=folder, identity=config, report=report)
+    tracking = Tracking(processes, trackers, config, report)
+    recorder = Recorder(context, state, test=test, folder=folder, identity=config, report=tracking)
     if folder is not None:
         _open(folder, config, recorder, resume)
-    loop.train(context, state, fresh=fresh, after_epoch=recorder)
+    with tracking:
+        tracking.begin(recorder.history)
+        loop.train(context, state, fresh=fresh, after_epoch=recorder)
     config = {**config, "knowledge": knowledge.described(context.knowledge)}
     # A network of its own: under mixed precision Accelerate has wrapped the forward of the trained one.
     final = fresh(0).to(processes.device)

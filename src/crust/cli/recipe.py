@@ -25,6 +25,7 @@ OPTIONS = (
     "method",
     "validation",
     "augment",
+    "trackers",
 )
 
 

@@ -149,6 +149,12 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the run in -o; needs nothing else.", rich_help_panel=RUN)
     ] = False,
+    tracker: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Also tell this tracker, such as tensorboard; repeated.", metavar="NAME", rich_help_panel=RUN
+        ),
+    ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print nothing but errors.", rich_help_panel=RUN)
     ] = False,
@@ -159,6 +165,7 @@ def train(
         "data": data, "data_dir": data_dir, "test": test, "label_column": label_column, "image_size": image_size,
         "limit": limit, "skip_broken": skip_broken or None, "labels": labels, "true_labels": true_labels,
         "noise": noise, "model": model, "method": method, "validation": validation, "augment": augment,
+        "trackers": tracker or None,
     }  # fmt: skip
     shortcuts = {
         "epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate, "seed": seed, "workers": workers,
@@ -180,12 +187,14 @@ def run(options: dict[str, Any], settings: dict[str, Any], output: Path | None, 
     """Train as the options and settings of a recipe say, with live progress; leave what other commands ask for."""
     from crust.methods import METHODS
     from crust.training.settings import split_settings
+    from crust.training.tracking import check_trackers
 
     # What can be refused is refused before a large dataset is read.
     kind = METHODS[options["method"]]
     experiment, own = split_settings(settings, kind.Settings)
     epochs = sum(stage.epochs or experiment.epochs for stage in kind(own).stages())
     _check(options, output, resume)
+    check_trackers(options.get("trackers", ()), output or Path("runs"))
     folder = output or _new_folder(options)
 
     import crust
@@ -217,6 +226,7 @@ def run(options: dict[str, Any], settings: dict[str, Any], output: Path | None, 
                 run_dir=folder,
                 resume=resume,
                 report=report,
+                trackers=options.get("trackers", ()),
                 **settings,
             )
     except KeyboardInterrupt:

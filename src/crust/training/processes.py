@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,10 +22,15 @@ class Processes:
     ):
         from accelerate import Accelerator
         from accelerate.state import AcceleratorState
+        from accelerate.utils import ProjectConfiguration
 
         AcceleratorState._reset_state()  # another run of this program may have had another precision
+        logs = None if folder is None or not trackers else str(Path(folder) / "trackers")
         self.accelerator = Accelerator(
-            mixed_precision=mixed_precision, cpu=cpu, log_with=list(trackers) or None, project_dir=folder
+            mixed_precision=mixed_precision,
+            cpu=cpu,
+            log_with=list(trackers) or None,
+            project_config=ProjectConfiguration(project_dir=folder, logging_dir=logs),
         )
         self.rank, self.count = self.accelerator.process_index, self.accelerator.num_processes
         self.device = self.accelerator.device

@@ -1,0 +1,70 @@
+"""Trackers: what TensorBoard itself reads back is the history."""
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tests.training.common import fit, told, weights
+
+from crust.cli import main
+from crust.errors import InputError, MissingPackage
+from crust.training import tracking
+
+
+def events(folder):
+    found = EventAccumulator(str(folder / "trackers" / "crust")).Reload()
+    return {tag: [(event.step, event.value) for event in found.Scalars(tag)] for tag in found.Tags()["scalars"]}
+
+
+def same(found, history):
+    for tag, values in found.items():
+        name, _, part = tag.partition("/")
+        lines = [line[name][part] if part else line[name] for line in history]
+        assert [step for step, _ in values] == list(range(len(lines)))
+        assert [value for _, value in values] == pytest.approx(lines, rel=1e-6)
+
+
+def test_every_number_of_the_history_and_nothing_changes(tmp_path):
+    tracked = fit("crust", run_dir=tmp_path / "a", trackers=["tensorboard"])
+    found = events(tmp_path / "a")
+    assert {"loss", "val_accuracy", "chosen", "seconds/epoch", "passes/forward"} <= set(found)
+    same(found, tracked.history)
+    plain = fit("crust")
+    assert (told(tracked.history), weights(tracked)) == (told(plain.history), weights(plain))
+
+
+def test_a_run_that_goes_on_tells_every_epoch_once(tmp_path):
+    fit(run_dir=tmp_path, trackers=["tensorboard"], stop_after=2)
+    result = fit(run_dir=tmp_path, trackers=["tensorboard"], resume=True)
+    same(events(tmp_path), result.history)
+    without = tmp_path / "without"
+    fit(run_dir=without, stop_after=1)
+    result = fit(run_dir=without, trackers=["tensorboard"], resume=True)  # it was not there in the beginning
+    same(events(without), result.history)
+
+
+def test_from_the_command_line(tmp_path):
+    words = f"train digits --model mlp --limit 200 --method erm --epochs 2 -q -o {tmp_path}/run --set stop_after=1"
+    for command in (f"{words} --tracker tensorboard", f"train --resume -q -o {tmp_path}/run"):
+        with pytest.raises(SystemExit) as caught:
+            main(command.split())
+        assert caught.value.code == 0
+    assert [step for step, _ in events(tmp_path / "run")["test_accuracy"]] == [0, 1]  # the recipe knows the tracker
+
+
+def test_trackers_that_cannot_be(tmp_path):
+    with pytest.raises(InputError, match=r"unknown tracker 'tensorbord'.*did you mean 'tensorboard'"):
+        fit(run_dir=tmp_path, trackers=["tensorbord"])
+    with pytest.raises(InputError, match=r"writes files: give the run a folder"):
+        fit(trackers=["tensorboard"])
+    with pytest.raises(InputError, match=r"give a list, such as \['tensorboard'\]"):
+        fit(run_dir=tmp_path, trackers="tensorboard")
+    (tmp_path / "trackers").write_text("in the way")
+    with pytest.raises(InputError, match="cannot start the trackers tensorboard: "):
+        fit(run_dir=tmp_path, trackers=["tensorboard"])
+
+
+def test_a_tracker_that_is_not_installed(tmp_path, monkeypatch):
+    import accelerate.tracking
+
+    monkeypatch.setattr(accelerate.tracking, "get_available_trackers", list)
+    with pytest.raises(MissingPackage, match="the tracker aim is not installed: run pip install aim"):
+        tracking.check_trackers(["aim"], tmp_path)
