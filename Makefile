@@ -19,8 +19,8 @@ endif
 help:  ## show the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-demo: $(STAMP)  ## select medoids of handwritten digits and draw them (under a minute)
-	@$(BIN)/python examples/digits_medoids.py
+demo: $(STAMP)  ## plain training and crust on digits with wrong labels, side by side (under 3 minutes)
+	@$(BIN)/crust demo $(ARGS)
 
 test: lint  ## all checks: lint, types, fast tests (under 10 minutes)
 	@$(BIN)/python -m pytest $(ARGS)
