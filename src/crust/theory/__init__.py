@@ -3,6 +3,7 @@
 from crust.theory.alignments import Aligned, Alignment, Share, alignment
 from crust.theory.quality import Bound, CoresetQuality, Errors, coreset_quality
 from crust.theory.spectra import Spectrum, spectrum
+from crust.theory.theorem import Guarantee, Outcome, Premise, guarantee
 
 __all__ = [
     "Aligned",
@@ -10,9 +11,13 @@ __all__ = [
     "Bound",
     "CoresetQuality",
     "Errors",
+    "Guarantee",
+    "Outcome",
+    "Premise",
     "Share",
     "Spectrum",
     "alignment",
     "coreset_quality",
+    "guarantee",
     "spectrum",
 ]

@@ -168,14 +168,28 @@ def alignment(
     loss = usual_loss(loss, outputs)
     y = label_rows(labels_of(data, labels), outputs, n, loss)
     truth = None if true_labels is None else label_rows(true_labels, outputs, n, loss, "true labels")
-    logits = jacobian.logits.double().cpu().numpy()
-    vectors = {"labels": y, "residual": residual_rows(logits, y, loss)}
-    if truth is not None:
-        vectors["error"] = y - truth
-    spaces = Spaces(jacobian, k, seed)
     members = None if coreset is None else members_of(coreset, n)[0]
     if repeats < 0:
         raise InputError(f"repeats is {repeats}: give 0 or more random subsets")
+    residual = residual_rows(jacobian.logits.double().cpu().numpy(), y, loss)
+    return alignment_of(Spaces(jacobian, k, seed), y, truth, residual, members, cut, repeats, seed)
+
+
+def alignment_of(
+    spaces: Spaces,
+    y: NDArray[np.float64],
+    truth: NDArray[np.float64] | None,
+    residual: NDArray[np.float64],
+    members: NDArray[np.int64] | None,
+    cut: Cut,
+    repeats: int,
+    seed: int = 0,
+) -> Alignment:
+    """The same for labels and residuals that are in form already."""
+    n = len(y)
+    vectors = {"labels": y, "residual": residual}
+    if truth is not None:
+        vectors["error"] = y - truth
 
     def measure(index: NDArray[np.int64]) -> Aligned:
         return _aligned(spaces, index, {name: rows[index] for name, rows in vectors.items()}, cut)

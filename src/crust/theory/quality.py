@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,11 @@ class Problem:
     residual: NDArray[np.float64]
     loss: str
 
+    @cached_property
+    def reference(self) -> Reference:
+        """What subsets are held against."""
+        return Reference(self)
+
     @property
     def wrong(self) -> NDArray[np.bool_] | None:
         return None if self.truth is None else np.asarray((self.y != self.truth).any(1))
@@ -215,7 +221,7 @@ def quality_of(
     count = len(np.unique(problem.y, axis=0)) if clusters is None else clusters
     main = main_clusters(found, count)
     noise = _noise(problem, index, r, main)
-    reference = Reference(problem)
+    reference = problem.reference
     rng = np.random.default_rng(seed)
     drawn = [np.sort(rng.choice(n, len(index), replace=False)) for _ in range(repeats)]
     equal = np.full(len(index), n / len(index))

@@ -34,6 +34,7 @@ class Spaces:
         jacobian: of all examples.
         k: how many leading values are computed where the Gram matrix is too large.
         seed: for these.
+        matrix: the Gram matrix, where it is known.
 
     Example:
         >>> import torch
@@ -42,10 +43,12 @@ class Spaces:
         [4.0, 3.0]
     """
 
-    def __init__(self, jacobian: Jacobian, k: int = 50, seed: int = 0):
+    def __init__(self, jacobian: Jacobian, k: int = 50, seed: int = 0, matrix: NDArray[np.float64] | None = None):
         self.jacobian, self.k, self.seed = jacobian, k, seed
         size = jacobian.shape[0]
-        self.matrix = gram(jacobian) if size <= LARGEST and needed(size) <= jacobian.memory else None
+        if matrix is None and size <= LARGEST and needed(size) <= jacobian.memory:
+            matrix = gram(jacobian)
+        self.matrix = matrix
 
     def of(self, index: NDArray[np.int64] | None = None, weights: NDArray[np.float64] | None = None) -> Space:
         """The space of some examples, or of all; with weights r, that of diag(√r) J."""
