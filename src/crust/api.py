@@ -34,6 +34,7 @@ from crust.training.record import Recorder
 from crust.training.settings import TrainSettings, split_settings
 from crust.training.state import RunState
 from crust.training.tracking import Tracking, check_trackers
+from crust.training.versions import versions, went_on
 
 log = logging.getLogger("crust")
 
@@ -221,17 +222,17 @@ def fit(
     folder = None if run_dir is None else Path(run_dir)
     known, unknown = knowledge.told(own, part.labels, context.true_labels, context.classes, method)
     context.knowledge = known
-    unknown = unknown and not kind.estimates_itself
+    chosen = kind(own)
+    unknown = unknown and not chosen.estimates_itself
     estimator = knowledge.Estimator(len(part), context.classes, experiment) if unknown else None
-    state = RunState(Plan(kind(own), estimator))
+    state = RunState(Plan(chosen, estimator))
     tracking = Tracking(processes, trackers, config, report)
     recorder = Recorder(context, state, test=test, folder=folder, identity=config, report=tracking)
-    if folder is not None:
-        _open(folder, config, recorder, resume)
+    made_with = {"versions": versions()} if folder is None else _open(folder, config, recorder, resume)
     with tracking:
         tracking.begin(recorder.history)
         loop.train(context, state, fresh=fresh, after_epoch=recorder)
-    config = {**config, "knowledge": knowledge.described(context.knowledge)}
+    config = {**config, **made_with, "knowledge": knowledge.described(context.knowledge)}
     # A network of its own: under mixed precision Accelerate has wrapped the forward of the trained one.
     final = fresh(0).to(processes.device)
     final.load_state_dict(processes.bare(context.networks[0]).state_dict() if state.best is None else state.best)
@@ -347,8 +348,8 @@ def _maker(model: nn.Module | str, examples: Examples, settings: TrainSettings) 
     return fresh
 
 
-def _open(folder: Path, config: dict[str, Any], recorder: Recorder, resume: bool) -> None:
-    """Begin a run in a folder, or go on with the one that is there."""
+def _open(folder: Path, config: dict[str, Any], recorder: Recorder, resume: bool) -> dict[str, Any]:
+    """Begin a run in a folder, or go on with the one that is there; what it is made with, for the record."""
     processes = recorder.context.processes
     found = checkpoint.newest(folder / "checkpoint") if (folder / "checkpoint").exists() else None
     processes.wait()  # all have looked before the first one writes
@@ -360,8 +361,9 @@ def _open(folder: Path, config: dict[str, Any], recorder: Recorder, resume: bool
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise InputError(f"cannot make the folder {folder}: {error.strerror or error}") from None
-            write_whole(folder / "config.yaml", yaml.safe_dump(config, sort_keys=False).encode())
-        return
+        made_with = {"versions": versions()}
+        _write_config(folder, {**config, **made_with}, processes)
+        return made_with
     changed = _differences(found["identity"], json.loads(json.dumps(config)))
     if changed:
         raise InputError(f"the run in {folder} cannot go on, since this has changed: {', '.join(changed)}")
@@ -369,6 +371,25 @@ def _open(folder: Path, config: dict[str, Any], recorder: Recorder, resume: bool
         recorder.load(found)
     except RuntimeError as error:
         raise InputError(f"the run in {folder} had another model: {str(error).splitlines()[0]}") from None
+    begun = _written_config(folder)
+    made_with = went_on(begun, folder) if processes.first else {}
+    if any(begun.get(name) != value for name, value in made_with.items()):
+        _write_config(folder, {**config, **made_with}, processes)
+    return made_with
+
+
+def _write_config(folder: Path, config: dict[str, Any], processes: Processes) -> None:
+    if processes.first:
+        write_whole(folder / "config.yaml", yaml.safe_dump(config, sort_keys=False).encode())
+
+
+def _written_config(folder: Path) -> dict[str, Any]:
+    """The config.yaml of a run, or nothing: the checkpoint holds all that counts."""
+    try:
+        found = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> list[str]:
