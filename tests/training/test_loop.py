@@ -51,7 +51,7 @@ def start(variant: str, **more):
 def test_it_trains_and_repeats_by_seed_to_the_same_bytes(variant):
     torch.rand(3)  # whatever was drawn before changes nothing
     first = start(variant)
-    assert len(first.history) == 3
+    assert sum(line["counts"] for line in first.history) == 3  # stages before the last one are extra
     assert all(np.isfinite(line["loss"]) for line in first.history)
     torch.rand(5)
     second = start(variant)
