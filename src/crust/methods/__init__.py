@@ -4,12 +4,15 @@ from crust.methods.co_teaching import CoTeaching
 from crust.methods.crust import Crust
 from crust.methods.crust_paper import CrustPaper
 from crust.methods.crust_released import CrustReleased
+from crust.methods.d2l import D2L
 from crust.methods.decoupling import Decoupling
 from crust.methods.dividemix import DivideMix
+from crust.methods.elr import Elr
 from crust.methods.erm import Erm
 from crust.methods.f_correction import FCorrection
 from crust.methods.gce import Gce
 from crust.methods.l_dmi import LDmi
+from crust.methods.mentornet import MentorNet
 from crust.methods.mixup import Mixup
 from crust.methods.oracle import Oracle
 from crust.methods.random import Random
@@ -28,9 +31,12 @@ METHODS: dict[str, type[Method]] = {
         FCorrection,
         Decoupling,
         CoTeaching,
+        MentorNet,
+        D2L,
         LDmi,
         Gce,
         Sce,
+        Elr,
         DivideMix,
         Random,
         SmallLoss,
