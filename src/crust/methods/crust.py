@@ -66,7 +66,10 @@ class Crust(Method):
     def begin_epoch(self, context: Context) -> Selection | None:
         settings = self.settings
         if context.epoch < settings.warmup:
-            return None
+            if settings.mixup in ("cluster", "group", "none") or not settings.mix_labels:
+                return None
+            self.partners = context.rng("partners").permutation(context.n)  # the coreset is everyone as yet
+            return Selection(np.arange(context.n), partners=self.partners)
         facts: dict[str, Any] = {}
         if self.looks_at_all(context.epoch) or self.coreset is None:
             proxies, predictions, losses = self._look(context)
@@ -150,7 +153,7 @@ class Crust(Method):
         if self.partners is None:
             return batch
         partners = self.partners[batch.rows]
-        if settings.targets == "refined" and settings.mix_labels:
+        if settings.targets == "refined" and settings.mix_labels and self.average is not None:
             other = self._refined(partners, context)
         return mix_with(
             batch,
