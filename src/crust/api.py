@@ -19,6 +19,7 @@ from torch import nn
 
 from crust.audit import audit_table
 from crust.data import Examples, batches, encode_labels, from_arrays, from_dataset, hold_out
+from crust.data.datasets import can_augment
 from crust.data.labels import check_classes
 from crust.errors import InputError, choices
 from crust.files import write_whole
@@ -147,7 +148,8 @@ def fit(
         test_set: clean data to measure on.
         validation: share of the (noisy) training set that is held out to choose the model that is kept; or 0.
         val_set: a set of your own for that.
-        augment: crop and mirror images at random; default: where they have 32 pixels or more a side.
+        augment: crop and mirror images at random: in memory shifted by an eighth at most, large folders as random
+            resized crops; default: where they have 32 pixels or more a side. Only training sees it.
         plain_set: the training set without augmentation, where `train_set` augments by itself.
         run_dir: where history and checkpoints go; default: nowhere.
         resume: go on with the run that is there.
@@ -185,7 +187,7 @@ def fit(
         validate = plain.subset(held)
     part = train.subset(kept)
     if augment is None:
-        augment = part.kind == "images" and min(part.shape[1:]) >= 32
+        augment = can_augment(part)
     processes = Processes(experiment.mixed_precision, not torch.cuda.is_available(), trackers, run_dir)
     name = model if isinstance(model, str) else type(model).__name__
     fresh = _maker(model, part, experiment)

@@ -89,9 +89,23 @@ def items(dataset: Any, indices: Sequence[int]) -> list[Any]:
 def augmenting(dataset: Any) -> Any:
     """The twin of a dataset that augments, where it has one; else the dataset itself."""
     if isinstance(dataset, Rows):
-        return Rows(augmenting(dataset.dataset), dataset.rows)
+        inner = augmenting(dataset.dataset)
+        return dataset if inner is dataset.dataset else Rows(inner, dataset.rows)
     twin = getattr(dataset, "augmented", None)
     return twin() if callable(twin) else dataset
+
+
+def can_augment(examples: Examples, side: int = 32) -> bool:
+    """Whether these are images of some size that we know how to augment: in memory, or read from a large folder.
+
+    Example:
+        >>> from crust.data import load
+        >>> can_augment(load("digits").train), can_augment(load("digits").train, side=8)
+        (False, True)
+    """
+    if examples.kind == "dataset" and augmenting(examples.inputs) is examples.inputs:
+        return False
+    return len(examples.shape) == 3 and min(examples.shape[1:]) >= side
 
 
 def first_input(dataset: Any) -> Any:
