@@ -318,7 +318,7 @@ def test_it_learns_and_doubts_the_wrong_labels():
     x, given_labels, true = clouds(300)
     result = fit("dividemix", data=(x, given_labels), true_labels=true, epochs=8, validation=0, lambda_u=25.0, **KNOWN)
     assert (both(result)[0].eval()(result.recorder.context.train.inputs).argmax(1).numpy() == true).mean() > 0.85
-    doubts = result.recorder.method.opinions()["mixture"]
+    doubts = result.audit()["mixture"].to_numpy()
     wrong = given_labels != true
     assert doubts[wrong].mean() > 0.7
     assert doubts[~wrong].mean() < 0.3
