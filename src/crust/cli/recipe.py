@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -122,9 +123,39 @@ def merge(
 
 
 def full(options: dict[str, Any], experiment: Any, own: Any) -> str:
-    """The recipe of a run with every setting, as YAML."""
+    """The recipe of a run with every setting, as YAML; it means the same from any folder."""
     import yaml
 
-    chosen = {name: options[name] for name in OPTIONS if options.get(name) is not None}
+    given = anywhere(options)
+    chosen = {name: given[name] for name in OPTIONS if given.get(name) is not None}
     values = experiment.model_dump(mode="json", exclude={"stop_after"}) | own.model_dump(mode="json")
     return yaml.safe_dump(chosen | values, sort_keys=False, allow_unicode=True)
+
+
+def anywhere(options: dict[str, Any]) -> dict[str, Any]:
+    """The options with every path made absolute, so that a run goes on from whatever folder it is called.
+
+    Example:
+        >>> anywhere({"data": "digits", "epochs": 3})
+        {'data': 'digits', 'epochs': 3}
+        >>> Path(anywhere({"labels": "human.npz:worse"})["labels"]).is_absolute()
+        True
+    """
+    from crust.data.loading import NAMES
+
+    found = dict(options)
+    for name in ("data", "test", "labels", "true_labels", "data_dir"):
+        value = options.get(name)
+        if value is not None and not (name in ("data", "test") and _is_name(str(value), NAMES, name)):
+            found[name] = os.path.abspath(str(value))  # noqa: PTH100  (links stay as they are)
+    kind, _, file = str(options.get("noise") or "").partition(":")
+    if kind == "matrix":
+        found["noise"] = f"matrix:{os.path.abspath(file)}"  # noqa: PTH100
+    if "data_dir" not in found and {str(found.get("data")), str(found.get("test"))} & {"cifar10", "cifar100"}:
+        found["data_dir"] = os.path.abspath(os.environ.get("CRUST_DATA") or "data")  # noqa: PTH100
+    return found
+
+
+def _is_name(value: str, known: Iterable[str], option: str) -> bool:
+    """Whether a dataset is meant by name; a test set of such a name may be a folder."""
+    return value in known and not (option == "test" and Path(value).exists())
