@@ -40,6 +40,7 @@ format: $(STAMP)  ## bring all files into form
 bench: $(STAMP)  ## speed and memory beside the peers
 	@$(BIN)/python -m benchmarks.startup
 	@$(BIN)/python -m benchmarks.selection $(ARGS)
+	@$(BIN)/python -m benchmarks.training
 
 bench-large: $(STAMP)  ## the same for a million points
 	@$(BIN)/python -m benchmarks.selection --large $(ARGS)

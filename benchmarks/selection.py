@@ -13,6 +13,7 @@ import sys
 from datetime import date
 from pathlib import Path
 
+from benchmarks import verdicts
 from benchmarks.workload import measure
 
 RESULTS = Path(__file__).parent / "results"
@@ -97,17 +98,7 @@ def show(case: dict) -> bool:
         print(
             f"| {who} | {found['seconds']:.3g} | {found['memory'] / GIB:.2f} | {found.get('objective', math.nan):.8g} |"
         )
-    print("\n| measure | found | must be | |\n|---|---|---|---|")
-    fine = True
-    for row in case["rows"]:
-        good = row["found"] >= row.get("least", -math.inf) and row["found"] <= row.get("most", math.inf)
-        fine &= good
-        bound = f"at least {row['least']}" if "least" in row else f"at most {row['most']}" if "most" in row else ""
-        print(
-            f"| {row['what']} | {row['found']:.3g} | {bound} | {'' if not bound else 'reached' if good else 'MISSED'} |"
-        )
-    sys.stdout.flush()
-    return fine
+    return verdicts.show(case["rows"])
 
 
 def main() -> int:
