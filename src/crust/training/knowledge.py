@@ -7,6 +7,7 @@ method's cost. What was used stands in `context.knowledge`, in the history and i
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from crust.errors import InputError
 from crust.training import noise_rate, randomness
+from crust.training.agreement import confusion, type_from_confusion
 from crust.training.context import Context
 from crust.training.losses import cross_entropy
 from crust.training.method import Batch, Known, Method, Output, Stage
@@ -25,6 +27,7 @@ Rate = Annotated[float, Field(ge=0, lt=1)] | Literal["estimate", "true"]
 NoiseType = Literal["symmetric", "asymmetric", "estimate", "true"]
 NAMES = ("noise_rate", "noise_type")
 SHARE = 0.25  # of the experiment's epochs, for each half
+UPDATES = 60  # after fewer a network knows too little to judge others
 
 
 class Estimator(Method):
@@ -35,7 +38,9 @@ class Estimator(Method):
 
     def __init__(self, n: int, classes: int, experiment: TrainSettings):
         super().__init__(Method.Settings())
-        self.epochs = max(2, round(SHARE * experiment.epochs))
+        steps = max(1, n // 2 // experiment.batch_size)
+        enough = min(experiment.epochs, math.ceil(UPDATES / steps))
+        self.epochs = max(2, enough, round(SHARE * experiment.epochs))
         order = randomness.numpy_rng(experiment.seed, "halves").permutation(n)
         self.halves = np.sort(order[: n // 2]), np.sort(order[n // 2 :])
         self.probabilities = np.full((n, classes), np.nan, np.float32)
@@ -47,10 +52,11 @@ class Estimator(Method):
                 f"estimate {number}",
                 epochs=self.epochs,
                 start="initial",
+                end="best",  # by the labels of the other half: before they are learnt by heart
                 networks=1,
-                select_by="last",
                 counts=False,
                 subset=half,
+                held=self.halves[2 - number],
             )
             for number, half in enumerate(self.halves, 1)
         ]
@@ -62,11 +68,14 @@ class Estimator(Method):
         other = self.halves[1 - context.stage]
         self.probabilities[other] = context.predict(other).probabilities
         if context.stage == 1:
-            rate, matrix = noise_rate.estimate(self.probabilities, context.labels)
-            estimated = {"noise_rate": rate, "noise_type": noise_rate.kind_of(matrix)}
+            sure = noise_rate.surest(self.probabilities)
+            counts = confusion(context.labels[sure], self.probabilities[sure].argmax(axis=1), context.classes)
+            estimated = {
+                "noise_rate": noise_rate.estimate(self.probabilities, context.labels),
+                "noise_type": type_from_confusion(counts),
+            }
             for name, value in estimated.items():
-                if name not in context.knowledge:
-                    context.knowledge[name] = Known(value, "estimated")
+                context.knowledge.setdefault(name, Known(value, "estimated"))
 
     def state(self) -> dict[str, Any]:
         return {"probabilities": self.probabilities}
@@ -94,8 +103,8 @@ def told(
         if value == "true":
             if truth is None:
                 raise InputError(f"{name}=true needs true labels: give true_labels, or let {method} estimate it")
-            matrix = noise_rate.transitions(labels, truth, classes)
-            real = float((labels != truth).mean()) if name == "noise_rate" else noise_rate.kind_of(matrix)
+            counts = confusion(labels, truth, classes)
+            real = float((labels != truth).mean()) if name == "noise_rate" else type_from_confusion(counts)
             known[name] = Known(real, "true")
         elif value != "estimate":
             known[name] = Known(value, "given")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+SURE = 0.25  # of the examples of a predicted class
+
 
 def from_losses(losses: NDArray[np.floating], steps: int = 100) -> float:
     """The share of the high-loss part of a mixture of two Gaussians, fitted to the losses by expectation maximisation.
@@ -40,10 +42,24 @@ def from_losses(losses: NDArray[np.floating], steps: int = 100) -> float:
     return float(shares[means.argmax()])
 
 
-def estimate(
-    probabilities: NDArray[np.floating], labels: NDArray[np.int64], share: float = 0.5
-) -> tuple[float, NDArray[np.float64]]:
-    """The noise rate and the transition matrix, from what networks say of examples that they were not trained on.
+def estimate(probabilities: NDArray[np.floating], labels: NDArray[np.int64], share: float = SURE) -> float:
+    """The noise rate, from what networks say of examples that they were not trained on.
+
+    Among the examples that a network is surest of, nearly all of its predictions are right, so that the share of their
+    labels which say something else is the share of wrong labels.
+
+    Compared on digits with `mlp`, each half judged by a network trained on the other one for 2 to 30 epochs with 32 or
+    128 examples a batch, at symmetric noise of 0, 0.2, 0.5 and 0.8 and pair-flip noise of 0.4, two seeds each. Mean
+    and largest distance from the true rate, over the 40 runs with at least 50 updates a network:
+
+    - this, with the surest tenth, quarter, half, or all: 0.03 (0.10), 0.03 (0.12), 0.04 (0.14), 0.08 (0.18)
+    - confident joint with the mean confidence of each class as threshold: 0.05 (0.18)
+    - agreement of predictions and labels by INCV's formula: 0.07 (0.17), always too low where the network is good
+    - anchors at the 97th percentile after temperature scaling: 0.08 (0.25)
+    - a mixture of two Gaussians on the losses: 0.18 (0.48)
+
+    Networks that have learnt more by heart judge worse, and after fewer updates all of these are useless. It errs to
+    the high side: where a network is sure and wrong, a right label counts as a wrong one.
 
     Args:
         probabilities: (n, classes), out of sample.
@@ -51,48 +67,34 @@ def estimate(
         share: of the examples of each predicted class that are judged: those with the clearest predictions.
 
     Returns:
-        The estimated share of wrong labels, and the matrix P(given | true).
+        The estimated share of wrong labels.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> true, sure = rng.integers(0, 4, 2000), rng.random(2000)
+        >>> labels = np.where(rng.random(2000) < 0.3, (true + rng.integers(1, 4, 2000)) % 4, true)
+        >>> guess = np.where(rng.random(2000) < sure, true, rng.integers(0, 4, 2000))
+        >>> p = 0.25 * (1 - sure[:, None]) + sure[:, None] * np.eye(4)[guess]
+        >>> abs(estimate(p, labels) - 0.3) < 0.1
+        True
     """
-    n, classes = probabilities.shape
+    chosen = surest(probabilities, share)
+    return float((probabilities[chosen].argmax(axis=1) != labels[chosen]).mean())
+
+
+def surest(probabilities: NDArray[np.floating], share: float = SURE) -> NDArray[np.int64]:
+    """Positions of the clearest predictions of each predicted class, at least one of each that occurs.
+
+    Example:
+        >>> surest(np.array([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2], [0.3, 0.7]]), 0.5).tolist()
+        [0, 2, 3]
+    """
     top = np.sort(probabilities, axis=1)
     margin = top[:, -1] - top[:, -2]
     predictions = probabilities.argmax(axis=1)
-    sure = np.zeros(n, bool)
-    for name in range(classes):
+    found = []
+    for name in np.unique(predictions):
         members = np.flatnonzero(predictions == name)
-        if len(members):
-            order = members[np.argsort(-margin[members], kind="stable")]
-            sure[order[: max(1, round(share * len(order)))]] = True
-    rate = float((predictions[sure] != labels[sure]).mean())
-    return rate, transitions(labels[sure], predictions[sure], classes)
-
-
-def transitions(labels: NDArray[np.int64], truth: NDArray[np.int64], classes: int) -> NDArray[np.float64]:
-    """P(given | true) as counted; a class that does not occur keeps its label.
-
-    Example:
-        >>> transitions(np.array([0, 1, 1]), np.array([0, 0, 1]), 3).tolist()
-        [[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
-    """
-    counts = np.zeros((classes, classes))
-    np.add.at(counts, (truth, labels), 1.0)
-    rows = counts.sum(axis=1, keepdims=True)
-    return np.where(rows > 0, counts / np.maximum(rows, 1), np.eye(classes))
-
-
-def kind_of(matrix: NDArray[np.floating]) -> str:
-    """`symmetric` where wrong labels are spread over the other classes, `asymmetric` where one class takes most.
-
-    Example:
-        >>> kind_of(np.full((4, 4), 0.1) + 0.6 * np.eye(4))
-        'symmetric'
-        >>> kind_of(0.6 * np.eye(4) + 0.4 * np.eye(4)[[1, 2, 3, 0]])
-        'asymmetric'
-    """
-    wrong = matrix * (1 - np.eye(len(matrix)))
-    mass = wrong.sum()
-    if mass == 0 or len(matrix) == 2:
-        return "symmetric"
-    even = 1 / (len(matrix) - 1)
-    largest = wrong.max(axis=1).sum() / mass
-    return "asymmetric" if largest > (1 + even) / 2 else "symmetric"
+        order = members[np.argsort(-margin[members], kind="stable")]
+        found.append(order[: max(1, round(share * len(order)))])
+    return np.sort(np.concatenate(found))
