@@ -11,6 +11,7 @@ from crust.methods.elr import Elr
 from crust.methods.erm import Erm
 from crust.methods.f_correction import FCorrection
 from crust.methods.gce import Gce
+from crust.methods.incv import Incv
 from crust.methods.l_dmi import LDmi
 from crust.methods.mentornet import MentorNet
 from crust.methods.mixup import Mixup
@@ -18,6 +19,7 @@ from crust.methods.oracle import Oracle
 from crust.methods.random import Random
 from crust.methods.sce import Sce
 from crust.methods.small_loss import SmallLoss
+from crust.methods.t_revision import TRevision
 from crust.training.method import Method
 
 METHODS: dict[str, type[Method]] = {
@@ -33,6 +35,8 @@ METHODS: dict[str, type[Method]] = {
         CoTeaching,
         MentorNet,
         D2L,
+        Incv,
+        TRevision,
         LDmi,
         Gce,
         Sce,

@@ -44,6 +44,7 @@ def train(
         fresh: makes new weights for network number i (a stage that starts from scratch).
         after_epoch: measures, records and saves.
     """
+    state.begin(context)
     if state.epochs_done and enough(context, state):
         return
     while (found := state.enter(context)) is not None:

@@ -1,5 +1,6 @@
 """What a training method is: the questions that the loop asks it, in the order in which it asks them.
 
+    method.begin_run(context)                                       the data and the experiment are known
     where the settings say "estimate": the noise is estimated first (knowledge.py), and the weights put back
     while stage := method.next_stage(number of stages done):
         networks from scratch, as they are, or the best so far      (stage.start)
@@ -145,6 +146,9 @@ class Method:
 
     def __init__(self, settings: BaseModel):
         self.settings = settings
+
+    def begin_run(self, context: Context) -> None:
+        """Before anything else is asked, in a new run and in a resumed one (there before `load_state`)."""
 
     def stages(self) -> list[Stage]:
         """The stages that are known beforehand."""

@@ -132,6 +132,7 @@ class Recorder:
         context = self.context
         for network, weights in zip(context.networks, content["networks"], strict=True):
             context.processes.bare(network).load_state_dict(weights)
+        self.state.begin(context)
         self.method.load_state(content["method"])
         context.knowledge = {name: Known(**known) for name, known in content.get("knowledge", {}).items()}
         self.state.load(content["state"], context)

@@ -19,12 +19,19 @@ class RunState:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
+        self.begun = False
         self.stage = self.epoch = self.epochs_done = 0
         self.optimizers: list[torch.optim.Optimizer] = []
         self.extra: list[Tensor] = []  # the method's own tensors in the first optimizer
         self.best_score = -math.inf
         self.best_epoch = -1
         self.best: dict[str, Tensor] | None = None
+
+    def begin(self, context: Context) -> None:
+        """Let the method know the data and the experiment, once."""
+        if not self.begun:
+            self.begun = True
+            self.plan.method.begin_run(context)
 
     def enter(self, context: Context) -> tuple[Method, Stage] | None:
         """The method that acts now and its stage, with the context brought to it; None where the run is over."""

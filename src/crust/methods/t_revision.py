@@ -1,0 +1,181 @@
+"""T-Revision (Xia et al. 2019): importance weights from an estimated transition matrix, which training then revises.
+
+Three stages. Plain training, whose early-stopped network gives the matrix by its anchors. Training in which each loss
+weighs what the network holds of its label, clean against noisy. The same with a slack on the matrix that is trained
+too, through the weights.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812 - its usual name
+
+from crust.training.context import Context
+from crust.training.losses import anchor_T, cross_entropy
+from crust.training.method import Batch, Method, Output, Settings, Stage
+from crust.training.schedules import stretched
+
+FLOOR = 1e-6  # of a probability that is divided by
+
+
+def project(T: Tensor, slack: Tensor) -> Tensor:
+    """T + slack as a transition matrix: nothing below 0, rows that sum to 1; a row that has nothing left is T's own.
+
+    Example:
+        >>> project(torch.eye(2), torch.tensor([[-0.5, 0.5], [-2.0, -2.0]])).tolist()
+        [[0.5, 0.5], [0.0, 1.0]]
+    """
+    moved = (T + slack).clamp(min=0.0)
+    total = moved.sum(dim=1, keepdim=True)
+    return torch.where(total > FLOOR, moved / total.clamp(min=FLOOR), T)
+
+
+def noisy(probabilities: Tensor, T: Tensor, y: Tensor) -> Tensor:
+    """The chance of each given label once the noise has been at work: (pT) at y.
+
+    Example:
+        >>> noisy(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.8, 0.2], [0.0, 1.0]]), torch.tensor([1])).tolist()
+        [0.20000000298023224]
+    """
+    return (probabilities * T.T[y]).sum(dim=1)
+
+
+def importance(logits: Tensor, y: Tensor, T: Tensor, cap: float) -> Tensor:
+    """What an example weighs: the chance that its label is clean's, over the chance that it is given.
+
+    Example:
+        >>> importance(torch.zeros(2, 2), torch.tensor([0, 1]), torch.eye(2), 20.0).tolist()
+        [1.0, 1.0]
+    """
+    p = torch.softmax(logits, dim=1)
+    return _ratio(p, y, noisy(p, T, y), cap)
+
+
+def released_importance(logits: Tensor, y: Tensor, T: Tensor, slack: Tensor, cap: float) -> Tensor:
+    """As the published code has it: example i of a batch is given T + (i + 1) slack, as it comes out."""
+    p = torch.softmax(logits, dim=1)
+    count = torch.arange(1, len(y) + 1, device=y.device)
+    return _ratio(p, y, noisy(p, T, y) + count * noisy(p, slack, y), cap)
+
+
+def reweighted(logits: Tensor, y: Tensor, weight: Tensor) -> Tensor:
+    """Mean of weight times cross-entropy; whether gradients go through the weight is for the weight to say.
+
+    Example:
+        >>> z, y = torch.randn(4, 3), torch.tensor([0, 1, 2, 0])
+        >>> bool(torch.isclose(reweighted(z, y, importance(z, y, torch.eye(3), 20.0)), cross_entropy(z, y)))
+        True
+    """
+    return (weight * F.cross_entropy(logits, y, reduction="none")).mean()
+
+
+def doubt(probabilities: NDArray[Any], labels: NDArray[np.int64], T: NDArray[Any]) -> NDArray[np.float64]:
+    """One minus the chance that a given label is the true one: 1 - p_y T_yy / (pT)_y.
+
+    Example:
+        >>> doubt(np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([0, 0]), np.array([[0.8, 0.2], [0.2, 0.8]])).round(2)
+        array([0.03, 0.69])
+    """
+    p = np.asarray(probabilities, np.float64)
+    kept = p[np.arange(len(p)), labels] * T[labels, labels]
+    return 1.0 - kept / np.maximum((p * T.T[labels]).sum(axis=1), FLOOR)
+
+
+def _ratio(p: Tensor, y: Tensor, below: Tensor, cap: float) -> Tensor:
+    return (p.gather(1, y[:, None])[:, 0] / below.clamp(min=FLOOR)).clamp(max=cap)
+
+
+class TRevisionSettings(Settings):
+    estimate_epochs: int | None = Field(None, ge=1)  # None: as many updates as in a tenth of a published run
+    anchors: Literal["auto", "percentile", "argmax"] = "auto"  # auto: argmax above 20 classes
+    revision: Literal["corrected", "released"] = "corrected"  # released: T + (i + 1) slack for example i of a batch
+    network_rate: float = Field(5e-7, gt=0)  # of the network while T is revised, by Adam
+    slack_rate: float = Field(1e-4, gt=0)  # of the slack
+    cap: float = Field(20.0, ge=1)  # no example weighs more
+
+
+class TRevision(Method):
+    name = "t-revision"
+    summary = "importance weights from an estimated transition matrix, which is then revised by training"
+    Settings = TRevisionSettings
+    settings: TRevisionSettings
+
+    def __init__(self, settings: TRevisionSettings):
+        super().__init__(settings)
+        self.T: Tensor | None = None  # as estimated
+        self.slack: Tensor | None = None  # of the last stage
+        self.doubts: NDArray[np.float64] | None = None
+
+    def begin_run(self, context: Context) -> None:
+        own, epochs = self.settings.estimate_epochs, context.experiment.epochs
+        self.first = own or stretched(20, 200, epochs, context.n, of_examples=45_000)
+
+    def stages(self) -> list[Stage]:
+        settings = self.settings
+        return [
+            Stage("estimate", epochs=self.first, end="best", counts=False),
+            Stage("reweight", select_by="method", end="best", counts=False),
+            Stage(
+                "revise",
+                optimizer="adam",
+                learning_rate=settings.network_rate,
+                extra_learning_rate=settings.slack_rate,
+                weight_decay=1e-4,
+                schedule=False,
+                select_by="method",
+            ),
+        ]
+
+    def begin_stage(self, context: Context) -> None:
+        if context.stage == 2:
+            self.slack = torch.zeros(context.classes, context.classes, requires_grad=True)
+
+    def extra_parameters(self) -> list[Tensor]:
+        return [] if self.slack is None else [self.slack]
+
+    def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
+        logits, y, cap = outputs[0].logits, batch.y, self.settings.cap
+        if self.T is None:
+            return [cross_entropy(logits, y)]
+        T = self.T.to(logits.device)
+        if self.slack is None:
+            return [reweighted(logits, y, importance(logits, y, T, cap).detach())]
+        slack = self.slack.to(logits.device)
+        if self.settings.revision == "released":
+            return [reweighted(logits, y, released_importance(logits, y, T, slack, cap))]
+        return [reweighted(logits, y, importance(logits, y, project(T, slack), cap))]
+
+    def transition(self) -> NDArray[np.float64]:
+        """The matrix as it stands: estimated, and revised as far as that has come."""
+        assert self.T is not None
+        T = self.T if self.slack is None else project(self.T, self.slack.detach())
+        return T.double().numpy()
+
+    def score(self, probabilities: NDArray[np.floating], labels: NDArray[np.int64]) -> float:
+        """How often the most likely noisy label is the given one."""
+        return float(((probabilities @ self.transition()).argmax(axis=1) == labels).mean())
+
+    def end_stage(self, context: Context) -> None:
+        found = context.predict().probabilities
+        if self.T is None:
+            sharp = self.settings.anchors == "argmax" or (self.settings.anchors == "auto" and context.classes > 20)
+            self.T = torch.from_numpy(anchor_T(found, None if sharp else 0.97)).float()
+        self.doubts = doubt(found, context.labels, self.transition())
+
+    def opinions(self) -> dict[str, NDArray[np.floating]]:
+        """The chance that the noise made the label, by the matrix and the weights at the end of the last stage."""
+        return {} if self.doubts is None else {"flipped": self.doubts}
+
+    def state(self) -> dict[str, Any]:
+        found = {"T": self.T, "slack": self.slack, "doubts": self.doubts}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self.T, self.doubts = state.get("T"), state.get("doubts")
+        self.slack = state["slack"].requires_grad_() if "slack" in state else None
