@@ -20,6 +20,7 @@ from crust.data import Bundle, load, read_labels
 from crust.experiments.specs import key
 from crust.files import write_whole
 
+FACTS = ("share", "noise_rate", "knowledge", "stopped")
 CURVES = ("test_accuracy", "val_accuracy", "train_accuracy", "train_true_accuracy", "clean", "clean_weighted", "chosen")
 
 
@@ -100,7 +101,7 @@ def _line(spec: dict[str, Any], result: Result, wrong: NDArray[np.bool_]) -> dic
             "backward": cost.backward,
             "seconds": {name: round(value, 1) for name, value in cost.seconds.items()},
         },
-        "facts": {name: value for name, value in result.history.lines[-1].items() if name in ("share", "noise_rate")},
+        "facts": {name: value for name, value in result.history.lines[-1].items() if name in FACTS},
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "machine": {"processor": platform.machine(), "threads": torch.get_num_threads(), "torch": torch.__version__},
     }
