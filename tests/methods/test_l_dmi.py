@@ -97,3 +97,8 @@ def test_where_every_batch_lacks_a_class_nothing_changes():
     best = one.recorder.state.best
     trained = result.recorder.context.networks[0].state_dict()
     assert all(value.equal(trained[name]) for name, value in best.items())
+
+
+def test_without_a_validation_set_the_last_weights_are_kept():
+    result = fit("l-dmi", epochs=3, validation=0)
+    assert result.recorder.state.best_epoch == 6

@@ -50,6 +50,7 @@ def train(
     while (found := state.enter(context)) is not None:
         method, stage = found
         if state.epoch == 0:
+            context.epoch, context.step = 0, 0
             with clock(context, "stage"):
                 _start(context, method, stage, state, fresh)
         while state.epoch < context.epochs:
@@ -60,6 +61,7 @@ def train(
             after_epoch(context, selection, {"stage": stage.name, "counts": stage.counts, **facts})
             if enough(context, state):
                 return
+        context.epoch, context.step = context.epochs, 0  # also where a run is resumed just here
         with clock(context, "stage"):
             if stage.end == "best":
                 state.restore_best(context.processes.bare(context.networks[0]))
