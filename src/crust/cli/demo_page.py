@@ -64,8 +64,8 @@ def summary(facts: Facts) -> Html:
     words += (
         f"With crust, which looks at the gradients of all examples again and again and trains on {_share(crust)} most "
         f"central ones, it is {percent(crust.accuracy[-1])}. "
-        f"Of all labels {percent(1 - crust.planted / crust.examples)} are right; of those that crust trains on in the last epoch, "
-        f"{percent(crust.clean[-1])}. "
+        f"Of all labels {percent(1 - crust.planted / crust.examples)} are right; "
+        f"of those that crust trains on in the last epoch, {percent(crust.clean[-1])}. "
         f"Among the 40 % of the labels that it doubts most are {crust.found:,} of the {crust.planted:,} wrong ones."
     )
     return tag("p", words.replace(" %", FIXED_PERCENT))
