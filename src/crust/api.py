@@ -170,6 +170,8 @@ def fit(
     """
     choices(method, METHODS, "method")
     kind = METHODS[method]
+    if not isinstance(model, str | nn.Module):
+        raise InputError(f"the model is a {type(model).__name__}: give a network that returns logits, or a name")
     experiment, own = split_settings(settings, kind.Settings)
     check_trackers(trackers, None if run_dir is None else Path(run_dir))
     train = as_examples(train_set, labels)
