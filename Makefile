@@ -41,6 +41,7 @@ bench: $(STAMP)  ## speed and memory beside the peers
 	@$(BIN)/python -m benchmarks.startup
 	@$(BIN)/python -m benchmarks.selection $(ARGS)
 	@$(BIN)/python -m benchmarks.training
+	@$(BIN)/python -m benchmarks.theory
 
 bench-large: $(STAMP)  ## the same for a million points
 	@$(BIN)/python -m benchmarks.selection --large $(ARGS)
