@@ -125,7 +125,7 @@ def test_softmax_networks_are_told_what_carries_over():
     before = [value.clone() for value in model.parameters()]
     found = guarantee(model, x, labels, np.arange(0, 20, 2), true_labels=labels, max_steps=50)
     assert any("squared loss" in note for note in found.notes)
-    assert any("any loss" in note for note in found.notes)
+    assert any("For any loss" in note for note in found.notes)
     assert found.outcome.steps == min(50, found.steps)
     assert found.margin == 1
     assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))

@@ -146,6 +146,14 @@ def train(
             "-o", "--output", help="Folder of the run; default: runs/DATA-METHOD-NUMBER.", rich_help_panel=RUN
         ),
     ] = None,
+    keep_every: Annotated[
+        int | None,
+        typer.Option(
+            help="Keep the checkpoint of every Nth epoch, for `crust theory`; default: only the newest two.",
+            metavar="N",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the run in -o; needs nothing else.", rich_help_panel=RUN)
     ] = False,
@@ -169,7 +177,7 @@ def train(
     }  # fmt: skip
     shortcuts = {
         "epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate, "seed": seed, "workers": workers,
-        "mixed_precision": mixed_precision,
+        "mixed_precision": mixed_precision, "keep_every": keep_every,
     }  # fmt: skip
     words = [*(setting or []), *([] if coreset is None else [f"share={coreset}"])]
     settings = recipes.parse_settings(words) | _without_none(shortcuts)

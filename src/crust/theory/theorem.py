@@ -24,9 +24,9 @@ from crust.theory.weighted import Weighted, largest_outside
 __all__ = ["Guarantee", "Outcome", "Premise", "guarantee"]
 
 SMALL = 0.1  # what the paper calls much smaller
-SQUARED_ONLY = "η, τ and 4‖r⁰‖/α rest on the squared loss: with cross-entropy the descent is measured, not promised"
-CARRIES_OVER = "α, β, ρ, ε and the alignment of labels are the network's and the data's own: they stand for any loss"
-SCALAR_ONLY = "the theorem is for scalar outputs: here it is read entry by entry for one-hot rows, with a margin of 1"
+SQUARED_ONLY = "Only for the squared loss are η, τ and 4‖r⁰‖/α a promise: with cross-entropy the descent is measured"
+CARRIES_OVER = "For any loss α, β, ρ, ε and the alignment of labels stand: they are the network's and the data's own"
+SCALAR_ONLY = "The theorem is for scalar outputs: here it is read entry by entry for one-hot rows, with a margin of 1"
 
 
 @dataclass(frozen=True)
@@ -315,7 +315,7 @@ def guarantee_of(problem: Problem, coreset: Any, weights: Any, clusters: Any, ma
     if jacobian.outputs > 1:
         notes.append(SCALAR_ONLY)
     if alpha == 0:
-        notes.append("α is 0, so the theorem says nothing; the descent uses η = 1/(2β²)")
+        notes.append("The theorem says nothing where α is 0: the descent has used η = 1/(2β²)")
     return Guarantee(premises, margin, noise, alpha, beta, bend, size, precision, rate, steps, quality, outcome, notes)
 
 

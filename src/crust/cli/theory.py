@@ -1,0 +1,172 @@
+"""`crust theory`: does the paper's theory hold for a run?"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from crust.cli.messages import percent, show_log
+from crust.errors import InputError
+
+if TYPE_CHECKING:
+    from crust.experiments.reopened import Reopened
+
+
+def theory(
+    run: Annotated[Path, typer.Argument(help="Folder of a run, finished or going on.", metavar="RUN")],
+    epochs: Annotated[
+        str | None,
+        typer.Option(
+            help="Checkpoints to look at, such as 0,10,40 (0: before training), all or last; default: up to six.",
+            metavar="LIST",
+        ),
+    ] = None,
+    points: Annotated[int, typer.Option(help="Training examples to look at, drawn at random.", min=2)] = 200,
+    cut: Annotated[
+        str,
+        typer.Option(help="Information space: a share of the energy (0.9), a rank (10), or gap.", metavar="CUT"),
+    ] = "0.9",
+    repeats: Annotated[int, typer.Option(help="Random subsets to compare with.", min=0)] = 10,
+    steps: Annotated[int, typer.Option(help="At most so many steps to test the theorem; 0: no test.", min=0)] = 500,
+    data_dir: Annotated[
+        str | None, typer.Option(help="Where named datasets are; default: $CRUST_DATA, else data.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder to write to; default: RUN.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Spectrum, alignment of labels, quality of coresets and the theorem's premises, as tables and plots."""
+    show_log(logging.ERROR if quiet else logging.WARNING)
+    where = run if output is None else output
+    if where.exists() and not where.is_dir():
+        raise InputError(f"-o {where} is a file: name a folder")
+
+    from crust.experiments.diagnosis import diagnose
+
+    opened = open_run(run, data_dir)
+    found = diagnose(
+        opened,
+        parse_epochs(epochs, opened.epochs),
+        points=points,
+        cut=parse_cut(cut),
+        repeats=repeats,
+        max_steps=steps,
+        say=(lambda text: None) if quiet else _say,
+    )
+
+    from crust.cli import theory_page
+    from crust.experiments.theory_plots import pictures, write_picture
+    from crust.files import write_whole
+
+    summary = found.summary()
+    where.mkdir(parents=True, exist_ok=True)
+    write_whole(where / "theory.json", json.dumps(summary, ensure_ascii=False).encode())
+    write_picture(where / "theory.png", summary)
+    write_whole(where / "theory.html", theory_page.build(summary, pictures(summary)).encode())
+    if not quiet:
+        _print(summary, where)
+
+
+def open_run(folder: Path, data_dir: str | None) -> Reopened:
+    """A run of `crust train` or of an experiment, with its data."""
+    from crust.experiments.reopened import Reopened, config_of, reopen
+
+    config_of(folder)
+    if (folder / "recipe.yaml").is_file():
+        from crust.cli import recipe
+        from crust.cli.train import _labels, _load
+
+        options, settings = recipe.merge(recipe.read(folder / "recipe.yaml"), {}, {})
+        if data_dir is not None:
+            options["data_dir"] = data_dir
+        examples, truth, _ = _labels(_load(options), options, int(settings.get("seed", 0)))
+        return Reopened(folder, examples, truth)
+    if (folder / "spec.json").is_file():
+        return reopen(folder, data_dir=data_dir)
+    raise InputError(
+        f"{folder} does not say what it was trained on, as runs of crust train do: use crust.theory from Python"
+    )
+
+
+def parse_epochs(text: str | None, there: list[int]) -> list[int] | None:
+    """`--epochs`: numbers, all, or last.
+
+    Example:
+        >>> parse_epochs("0, 5", [0, 5, 10]), parse_epochs("last", [0, 5, 10]), parse_epochs(None, [0])
+        ([0, 5], [10], None)
+        >>> parse_epochs("7", [0, 5, 10])
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: there is no checkpoint of epoch 7, only of 0, 5, 10: train with --keep-every N ...
+    """
+    if text is None or text.strip() == "":
+        return None
+    if text.strip() in ("all", "last"):
+        return list(there) if text.strip() == "all" else [there[-1]]
+    parts = [part.strip() for part in text.split(",")]
+    if not all(re.fullmatch(r"\d+", part) for part in parts):
+        raise InputError(f"--epochs {text} is no list of epochs: write 0,10,40, or all, or last")
+    wanted = [int(part) for part in parts]
+    for epoch in wanted:
+        if epoch not in there:
+            raise InputError(
+                f"there is no checkpoint of epoch {epoch}, only of {', '.join(map(str, there))}: "
+                "train with --keep-every N to keep every Nth"
+            )
+    return wanted
+
+
+def parse_cut(text: str) -> int | float | str:
+    """`--cut`: a whole number is a rank, a decimal point makes it a share of the energy.
+
+    Example:
+        >>> parse_cut("10"), parse_cut("0.9"), parse_cut("gap")
+        (10, 0.9, 'gap')
+    """
+    word = text.strip()
+    if re.fullmatch(r"\d+", word):
+        return int(word)
+    if re.fullmatch(r"\d*\.\d+", word):
+        return float(word)
+    if word != "gap":
+        raise InputError(f"--cut {text}: give a share of the energy such as 0.9, a rank such as 10, or gap")
+    return word
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def _print(summary: dict, where: Path) -> None:
+    """The tables in short."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from crust.cli import theory_page
+
+    console = Console(highlight=False)
+    parts = [("Labels in the information space", *theory_page.epoch_rows(summary))]
+    heads, rows = theory_page.quality_rows(summary)
+    if rows:
+        parts.append(("Coresets beside random subsets", heads, rows))
+    if summary["guarantee"] is not None:
+        heads, rows = theory_page.premise_rows(summary["guarantee"])
+        parts.append(("Theorem 1", heads[:-1], [row[:-1] for row in rows]))
+    for title, heads, rows in parts:
+        shown = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+        for head in heads:
+            shown.add_column(head)
+        for row in rows:
+            shown.add_row(*row)
+        console.print(shown)
+    if summary["guarantee"] is not None:
+        typer.echo(theory_page.outcome_words(summary["guarantee"]))
+    noise = "" if summary["noise"] is None else f", {percent(summary['noise'])} of their labels wrong"
+    typer.echo(f"{summary['points']:,} examples{noise}; written to: {where / 'theory.html'}, theory.png, theory.json")
