@@ -61,7 +61,7 @@ class Bound:
     def holds(self) -> bool:
         """With room for rounding."""
         room = 1e-6 * max(abs(self.low), abs(self.high) if np.isfinite(self.high) else 0.0, abs(self.value))
-        return self.low - room <= self.value <= self.high + room
+        return bool(self.low - room <= self.value <= self.high + room)
 
 
 @dataclass(frozen=True)
