@@ -175,7 +175,7 @@ def test_without_memory_crust_sees_this_moment_alone():
 
 @pytest.mark.parametrize(("share", "noise"), [("auto", 0.3), (0.4, 0.3)])
 def test_the_share_of_crust_is_set_or_found(share, noise):
-    result = fit("crust", share=share, data=None, epochs=6, validation=0)
+    result = fit("crust", share=share, data=None, epochs=6, validation=0, least=0)
     if share == "auto":
         rates = result.history["noise_rate"]
         assert rates[0] is None

@@ -36,6 +36,7 @@ class CrustSettings(Settings):
     mix_labels: bool = False  # False: the partner takes the label of its medoid
     alpha: float = Field(1.0, gt=0)  # of Beta(alpha, alpha)
     partners: int = Field(1, ge=1)
+    least: float = Field(0.25, ge=0, le=1)  # of the share: what each given label keeps at least, so that none starves
     warmup: int = Field(1, ge=0)
     every: int = Field(1, ge=1)
 
@@ -91,6 +92,7 @@ class Crust(Method):
                 rule=settings.rule,
                 seed=int(context.rng("selection").integers(2**31)),
             )
+            self.coreset, facts["starving"] = coresets.feed(self.coreset, context.labels, losses, settings.least)
         trust = self._trust(context) if settings.weights == "trust" else None
         drawn = self._draw(context, trust) if settings.mixup != "none" else None
         shaped: coresets.Weights = "cluster" if settings.weights == "cluster" else "none"

@@ -84,6 +84,55 @@ def _smallest(losses: NDArray[np.floating], groups: NDArray[np.int64] | None, sh
     return Coreset(found, weights, assignment, np.zeros(len(found)), float(far.sum(dtype=np.float64)), far)
 
 
+def feed(
+    coreset: Coreset, labels: NDArray[np.int64], losses: NDArray[np.floating], least: float
+) -> tuple[Coreset, list[int]]:
+    """See to it that no class starves: a label of which too few are chosen gets those of its smallest losses too.
+
+    Without this a class that the network has not learnt yet can vanish: nobody is predicted as it, so its examples are
+    the outsiders of other groups, are not chosen, and cannot be learnt.
+
+    Args:
+        coreset: what was chosen.
+        labels: the given labels.
+        losses: of the given labels.
+        least: the part of the coreset's share that each label must have at least; 0: as it is.
+
+    Returns:
+        The coreset, with those that were added at its end, and the labels that needed it.
+
+    Example:
+        >>> coreset = Coreset([0, 1], [3, 1], [0, 1, 0, 0], [1.0, 1.0], 0.0, np.zeros(4))
+        >>> fed, starving = feed(coreset, np.array([0, 0, 1, 1]), np.array([0.1, 0.1, 3.0, 2.0]), 0.5)
+        >>> fed.indices.tolist(), fed.weights.tolist(), starving
+        ([0, 1, 3], [2, 1, 1], [1])
+    """
+    counts, chosen = np.bincount(labels), np.bincount(labels[coreset.indices], minlength=labels.max() + 1)
+    needed = np.ceil(least * len(coreset.indices) / coreset.n * counts).astype(np.int64)
+    starving = [int(label) for label in np.flatnonzero(chosen < needed)]
+    if not starving:
+        return coreset, []
+    outside = np.ones(coreset.n, bool)
+    outside[coreset.indices] = False
+    added = []
+    for label in starving:
+        own = np.flatnonzero(outside & (labels == label))
+        added.append(own[np.argsort(losses[own], kind="stable")[: needed[label] - chosen[label]]])
+    new = np.concatenate(added)
+    k = len(coreset.indices)
+    assignment, distances = coreset.assignment.copy(), coreset.distances.copy()
+    assignment[new], distances[new] = k + np.arange(len(new)), 0.0
+    fed = Coreset(
+        np.concatenate([coreset.indices, new]),
+        np.bincount(assignment, minlength=k + len(new)),
+        assignment,
+        np.concatenate([coreset.gains, np.zeros(len(new))]),
+        float(distances.sum(dtype=np.float64)),
+        distances,
+    )
+    return fed, starving
+
+
 def cluster_partners(coreset: Coreset, rng: np.random.Generator, each: int = 1) -> NDArray[np.int64]:
     """For each medoid `each` partners from its own cluster, at random; itself where it is alone.
 
