@@ -55,8 +55,6 @@ class Recorder:
         assert found is not None
         method, stage = found
         over = spent(context)
-        if over:
-            line["stopped"] = "passes"
         if stage.counts or over:  # stages that only prepare the ground leave no trace in the audit
             self.watch.choose(selection.indices, selection.weights)
         if context.true_labels is not None:
@@ -71,6 +69,8 @@ class Recorder:
         if due or shared or over:
             with clock(context, "gradients"):
                 line |= self._look()
+        if spent(context):  # by now: a look may have used up what was left
+            line["stopped"] = "passes"
         line["seconds"] = self._seconds()
         line["passes"] = {"forward": context.cost.forward, "backward": context.cost.backward}
         self.history.append(line)
