@@ -181,6 +181,25 @@ def test_iterations_and_sub_fits_scale(epochs, iterations, sub_epochs):
     assert method.next_stage(0).epochs == sub_epochs
 
 
+def test_the_published_recipe():
+    from tests.methods.test_crust import context
+
+    found = context()
+    method = Incv(Incv.Settings(recipe="published", sub_epochs=50))
+    method.begin_run(found)
+    stage = method.next_stage(0)
+    settings = stage.settings(found.experiment)
+    assert (settings.optimizer, settings.learning_rate) == ("adam", 1e-3)
+    rates = [stage.rate_at(epoch, settings) for epoch in range(50)]
+    assert rates == pytest.approx([1e-3] * 20 + [5e-4] * 10 + [2.5e-4] * 10 + [1e-4] * 10)
+    method.over = True
+    stage = method.next_stage(0)
+    settings = stage.settings(found.experiment.model_copy(update={"epochs": 200}))
+    rates = [stage.rate_at(epoch, settings) for epoch in range(200)]
+    assert rates == pytest.approx([1e-3] * 80 + [1e-4] * 40 + [1e-5] * 40 + [1e-6] * 20 + [5e-7] * 20)
+    assert method.next_stage(1) is None
+
+
 def test_a_network_that_rests_costs_nothing():
     result = fit("incv", **SMALL, audit_every=100)
     first = result.history.lines[0]

@@ -189,6 +189,9 @@ def test_the_estimate_is_from_the_anchors_of_the_best_epoch(whole):
     assert log[1]["T"] == pytest.approx(log[0]["T"])  # the second stage does not touch it
     assert np.abs(log[2]["T"] - log[0]["T"]).max() > 1e-4
     assert log[2]["T"].sum(axis=1) == pytest.approx(np.ones(CLASSES))
+    shown = [line.get("diagonal") for line in whole.history]
+    assert shown[:4] == [None] * 4
+    assert shown[4:8] == pytest.approx([log[0]["T"].diagonal().mean()] * 4)
 
 
 def test_the_slack_moves_by_its_own_rate_and_the_network_hardly(whole):
@@ -248,6 +251,15 @@ def test_the_first_stage_scales(epochs, n, first):
     method = TRevision(TRevision.Settings())
     method.begin_run(found)
     assert [stage.epochs for stage in method.stages()] == [first, None, None]
+
+
+def test_many_classes_have_their_surest_examples_as_anchors():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(21), 200)
+    for anchors, q in (("auto", None), ("percentile", 0.97), ("argmax", None)):
+        method = TRevision(TRevision.Settings(anchors=anchors))
+        assert method.anchored(P).numpy() == pytest.approx(anchor_T(P, q), abs=1e-6)
+    assert TRevision(TRevision.Settings()).anchored(P[:, :20]).numpy() == pytest.approx(anchor_T(P[:, :20]), abs=1e-6)
 
 
 def test_without_a_validation_set_the_last_weights_are_taken():

@@ -18,7 +18,7 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from crust.training.context import Context
 from crust.training.losses import anchor_T, cross_entropy
-from crust.training.method import Batch, Method, Output, Settings, Stage
+from crust.training.method import Batch, Method, Output, Selection, Settings, Stage
 from crust.training.schedules import stretched
 
 FLOOR = 1e-6  # of a probability that is divided by
@@ -139,6 +139,11 @@ class TRevision(Method):
     def extra_parameters(self) -> list[Tensor]:
         return [] if self.slack is None else [self.slack]
 
+    def begin_epoch(self, context: Context) -> Selection | None:
+        if self.T is None:
+            return None
+        return Selection(np.arange(context.n), facts={"diagonal": float(self.transition().diagonal().mean())})
+
     def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
         logits, y, cap = outputs[0].logits, batch.y, self.settings.cap
         if self.T is None:
@@ -150,6 +155,11 @@ class TRevision(Method):
         if self.settings.revision == "released":
             return [reweighted(logits, y, released_importance(logits, y, T, slack, cap))]
         return [reweighted(logits, y, importance(logits, y, project(T, slack), cap))]
+
+    def anchored(self, P: NDArray[np.floating]) -> Tensor:
+        """The matrix by the anchors of these predictions."""
+        sharp = self.settings.anchors == "argmax" or (self.settings.anchors == "auto" and P.shape[1] > 20)
+        return torch.from_numpy(anchor_T(P, None if sharp else 0.97)).float()
 
     def transition(self) -> NDArray[np.float64]:
         """The matrix as it stands: estimated, and revised as far as that has come."""
@@ -164,8 +174,7 @@ class TRevision(Method):
     def end_stage(self, context: Context) -> None:
         found = context.predict().probabilities
         if self.T is None:
-            sharp = self.settings.anchors == "argmax" or (self.settings.anchors == "auto" and context.classes > 20)
-            self.T = torch.from_numpy(anchor_T(found, None if sharp else 0.97)).float()
+            self.T = self.anchored(found)
         self.doubts = doubt(found, context.labels, self.transition())
 
     def opinions(self) -> dict[str, NDArray[np.floating]]:
