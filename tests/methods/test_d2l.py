@@ -104,7 +104,9 @@ def test_a_turn_is_two_deviations_above_the_window_before():
     assert not rises([math.nan] * 5 + [5.0], 5)
 
 
-@pytest.mark.parametrize(("epochs", "initial", "first"), [(120, "auto", 45), (40, "auto", 18), (40, 0, 5), (40, 3, 8)])
+@pytest.mark.parametrize(
+    ("epochs", "initial", "first"), [(120, "auto", 45), (40, "auto", 15), (6, "auto", 5), (40, 0, 5), (40, 3, 8)]
+)
 def test_nothing_is_checked_before_the_first_epochs_and_a_window(epochs, initial, first):
     one = method(initial=initial)
     found = []

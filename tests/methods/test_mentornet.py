@@ -287,7 +287,9 @@ def test_dd_sees_only_the_share_it_is_allowed():
     one = started(found, variant="dd", clean_share=0.2)
     clean = one._clean(found)
     assert len(clean) == 12
-    assert one.begin_epoch(found).indices.tolist() == clean.tolist()
+    assert one.begin_epoch(found).indices.tolist() == list(range(60))
+    published = started(found, variant="dd", clean_share=0.2, first_stage="clean")
+    assert published.begin_epoch(found).indices.tolist() == clean.tolist()
     hidden = np.setdiff1d(np.arange(60), clean)
     one.dump = np.random.default_rng(0).random((3, 12)).astype(np.float32)
     rows = one._rows(found)
@@ -298,16 +300,20 @@ def test_dd_sees_only_the_share_it_is_allowed():
     assert found.knowledge["clean_labels"].source == "true"
 
 
-def test_dd_writes_down_the_losses_of_its_first_stage():
-    result = fit("mentornet", variant="dd", clean_share=0.3, noise_rate=0.3, true_labels=clouds()[2], mentor_steps=40)
+@pytest.mark.parametrize("first_stage", ["all", "clean"])
+def test_dd_writes_down_the_losses_of_its_first_stage(first_stage):
+    own = {"variant": "dd", "clean_share": 0.3, "first_stage": first_stage, "mentor_steps": 40, "noise_rate": 0.3}
+    result = fit("mentornet", true_labels=clouds()[2], **own)
     one, context = result.recorder.method, result.recorder.context
+    clean = one._clean(context)
+    trained_on = clean if first_stage == "clean" else np.arange(context.n)
     assert result.history["stage"] == ["losses"] * 3 + ["train"] * 3
-    assert result.history["chosen"] == [round(0.3 * context.n)] * 3 + [context.n] * 3
+    assert result.history["chosen"] == [len(trained_on)] * 3 + [context.n] * 3
     assert one.dump.shape == (3, round(0.3 * context.n))
     assert np.isfinite(one.dump).all()
-    clean = one._clean(context)
     first = network()
-    first_batch = context_order(context, clean)[:16]
+    first_batch = np.intersect1d(context_order(context, trained_on)[:16], clean)
+    assert len(first_batch) > 2
     with torch.no_grad():
         x, y = context.train.inputs[first_batch], torch.from_numpy(context.labels[first_batch])
         losses = F.cross_entropy(first(x), y, reduction="none").numpy()

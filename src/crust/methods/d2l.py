@@ -27,7 +27,7 @@ MANY = 100  # classes from which on the symmetric loss has the weights for CIFAR
 
 
 class D2LSettings(Settings):
-    initial: Annotated[int, Field(ge=0)] | Literal["auto"] = "auto"  # epochs before the first window; auto: a third
+    initial: Annotated[int, Field(ge=0)] | Literal["auto"] = "auto"  # epochs before the first window
     window: int = Field(5, ge=2)  # epochs whose mean and deviation a new dimension is held against
     deviations: float = Field(2.0, ge=0)  # above the mean of the window
     least_rise: float = Field(0.01, ge=0)  # as a share of the mean: less is no rise
@@ -84,8 +84,10 @@ class D2L(Method):
         return self.lids[-1] if self.lids else math.nan
 
     def _may_turn(self, measured: int, epochs: int) -> bool:
-        initial = scaled(40, 120, epochs) if self.settings.initial == "auto" else self.settings.initial
-        return measured > initial + self.settings.window
+        window, initial = self.settings.window, self.settings.initial
+        if initial == "auto":
+            initial = max(0, scaled(45, 120, epochs) - window)  # the first check comes as early as in the published run
+        return measured > initial + window
 
     def _turns(self, measured: int, epochs: int) -> bool:
         settings = self.settings

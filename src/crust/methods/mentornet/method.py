@@ -34,6 +34,7 @@ class MentorNetSettings(Settings):
     scale_decay: bool = True  # weight decay times the mean weight of the batch, for sgd and adam
     mentor_steps: int = Field(600, ge=1)
     clean_share: float = Field(0.0, ge=0, le=1)  # dd: of the examples, whose true labels it may see
+    first_stage: Literal["all", "clean"] = "all"  # dd: who is trained on while the losses of the clean are written down
 
 
 class MentorNet(Method):
@@ -56,13 +57,13 @@ class MentorNet(Method):
         self.threshold: float | None = None if settings.first == "percentile" else 0.0
         self.doubts: Tally | None = None
         self.dump: NDArray[np.float32] | None = None  # (epochs, clean examples): losses of the variant dd
-        self._losses: dict[int, float] = {}  # of the clean examples in this epoch, by this process
+        self._losses = np.empty(0, np.float32)  # of this epoch in the first stage of dd; nan: not by this process
         self._facts: dict[str, Any] = {}
         self._percentile = 0.0
         self._steps = 1
 
     def stages(self) -> list[Stage]:
-        """One; before it, for the variant dd, plain training on the clean examples, whose losses are written down."""
+        """One; before it, for the variant dd, plain training in which losses of clean examples are written down."""
         student = Stage(start="initial" if self.settings.variant == "dd" else "keep")
         if self.settings.variant == "dd":
             return [Stage("losses", counts=False, select_by="last"), student]
@@ -129,8 +130,9 @@ class MentorNet(Method):
     def begin_epoch(self, context: Context) -> Selection | None:
         self._facts = {}
         if self._dumping:
-            self._losses = {}
-            return Selection(self._clean(context), facts=self._facts)
+            self._losses = np.full(context.n, np.nan, np.float32)
+            everyone = self.settings.first_stage == "all"
+            return Selection(np.arange(context.n) if everyone else self._clean(context), facts=self._facts)
         settings = self.settings
         if settings.percentile != "auto":
             self._percentile = settings.percentile
@@ -148,7 +150,7 @@ class MentorNet(Method):
         logits = outputs[0].logits
         losses = F.cross_entropy(logits.detach(), batch.y, reduction="none")
         if self._dumping:
-            self._losses.update(zip(batch.index.tolist(), losses.cpu().tolist(), strict=True))
+            self._losses[batch.index] = losses.cpu().numpy()
             return [cross_entropy(logits, batch.y)]
         time = self._time(context)
         weights = self._weigh(losses, time, batch.index) * self._kept(len(losses), time, context)
@@ -202,11 +204,11 @@ class MentorNet(Method):
         processes = context.processes
         if self._dumping:
             assert self.dump is not None
-            found: dict[int, float] = {}
-            for part in processes.gather(self._losses):
-                found |= part
-            row = [found.get(i, np.nan) for i in self._clean(context).tolist()]
-            self.dump = np.concatenate([self.dump, np.array([row], np.float32)])
+            clean = self._clean(context)
+            row = np.full(len(clean), np.nan, np.float32)
+            for part in processes.gather(self._losses[clean]):
+                row = np.where(np.isnan(row), part, row)
+            self.dump = np.concatenate([self.dump, row[None]])
             return
         assert self.doubts is not None
         doubt = self.doubts.gather(processes)
