@@ -18,6 +18,7 @@ from torch import Tensor
 from crust.errors import InputError
 from crust.selection import Coreset
 from crust.training import coresets, noise_rate
+from crust.training.averaging import WeightAverage
 from crust.training.context import Context
 from crust.training.losses import cross_entropy, soft_cross_entropy
 from crust.training.method import Batch, Method, Output, Selection, Settings
@@ -30,6 +31,7 @@ class CrustSettings(Settings):
     rule: coresets.Rule = "central"
     proxy: Literal["logits", "features", "exact"] = "logits"
     memory: float = Field(0.9, ge=0, lt=1)  # how much of the averaged probabilities is kept each time; 0: none
+    average: float = Field(0.0, ge=0, lt=1)  # how much of the averaged weights is kept at each step; 0: no average
     weights: Literal["none", "cluster", "trust"] = "none"  # trust: the averaged probability of the given label
     targets: Literal["given", "refined"] = "given"  # refined: what is not trusted is left to the average
     mixup: Literal["cluster", "group", "coreset", "all", "none"] = "cluster"  # where an example's partner comes from
@@ -58,6 +60,7 @@ class Crust(Method):
         self.average: NDArray[np.float64] | None = None
         self.weight = 0.0
         self.groups: NDArray[np.int64] | None = None
+        self.steady = WeightAverage(self.settings.average)
         self.partners: NDArray[np.int64] | None = None
 
     def looks_at_all(self, epoch: int) -> bool:
@@ -71,6 +74,7 @@ class Crust(Method):
                 return None
             self.partners = context.rng("partners").permutation(context.n)  # the coreset is everyone as yet
             return Selection(np.arange(context.n), partners=self.partners)
+        context.averaged = self.steady.weights or None  # a resumed run comes by here first
         facts: dict[str, Any] = {}
         if self.looks_at_all(context.epoch) or self.coreset is None:
             proxies, predictions, losses = self._look(context)
@@ -175,15 +179,24 @@ class Crust(Method):
         return context.tensor(soft.astype(np.float32))
 
     def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
+        if self.settings.average:
+            self.steady.update(context.processes.bare(context.networks[0]))
         if batch.target is None:
             return [cross_entropy(outputs[0].logits, batch.y, batch.weight)]
         return [soft_cross_entropy(outputs[0].logits, batch.target, batch.weight)]
+
+    def end_epoch(self, context: Context) -> None:
+        if self.settings.average:
+            self.steady.update(context.processes.bare(context.networks[0]))
+            context.averaged = self.steady.weights
 
     def opinions(self) -> dict[str, NDArray[np.floating]]:
         return {} if self.average is None else {"average": self.average / self.weight}
 
     def state(self) -> dict[str, Any]:
         found: dict[str, Any] = {"weight": self.weight}
+        if self.settings.average:
+            found["steady"] = self.steady.state()
         if self.coreset is not None:
             found["coreset"], found["groups"] = self.coreset.arrays(), self.groups
         if self.average is not None:
@@ -193,3 +206,5 @@ class Crust(Method):
     def load_state(self, state: dict[str, Any]) -> None:
         self.weight, self.average, self.groups = state["weight"], state.get("average"), state.get("groups")
         self.coreset = Coreset.from_arrays(state["coreset"]) if "coreset" in state else None
+        if "steady" in state:
+            self.steady.load(state["steady"])
