@@ -59,11 +59,11 @@ def wearing(model: nn.Module, weights: dict[str, Tensor] | None) -> Iterator[Non
 
     Example:
         >>> model = nn.Linear(1, 1)
-        >>> before = float(model.weight)
+        >>> before = model.weight.item()
         >>> with wearing(model, {"weight": torch.ones(1, 1), "bias": torch.zeros(1)}):
-        ...     print(float(model.weight))
+        ...     print(model.weight.item())
         1.0
-        >>> float(model.weight) == before
+        >>> model.weight.item() == before
         True
     """
     if weights is None:
