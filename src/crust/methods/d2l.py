@@ -84,9 +84,9 @@ class D2L(Method):
         return self.lids[-1] if self.lids else math.nan
 
     def _may_turn(self, measured: int, epochs: int) -> bool:
-        window, initial = self.settings.window, self.settings.initial
-        if initial == "auto":
-            initial = max(0, scaled(45, 120, epochs) - window)  # the first check comes as early as in the published run
+        """Whether so many measurements are enough for a check; auto: as early in the run as in the published one."""
+        window, given = self.settings.window, self.settings.initial
+        initial = max(0, scaled(45, 120, epochs) - window) if given == "auto" else given
         return measured > initial + window
 
     def _turns(self, measured: int, epochs: int) -> bool:
