@@ -69,11 +69,13 @@ class MentorNet(Method):
             return [Stage("losses", counts=False, select_by="last"), student]
         return [student]
 
+    def begin_run(self, context: Context) -> None:
+        if self.settings.variant == "dd" and context.true_labels is None:
+            raise InputError("mentornet's variant dd needs true labels: give true_labels, or use another variant")
+
     def begin_stage(self, context: Context) -> None:
         variant = self.settings.variant
         if variant == "dd" and self.dump is None:
-            if context.true_labels is None:
-                raise InputError("mentornet's variant dd needs true labels: give true_labels, or use another variant")
             clean = self._clean(context)
             context.knowledge["clean_labels"] = Known(len(clean), "true")
             self.dump = np.empty((0, len(clean)), np.float32)
