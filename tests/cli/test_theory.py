@@ -32,7 +32,7 @@ def trained(tmp_path_factory):
 @pytest.fixture(scope="module")
 def experiment(tmp_path_factory):
     folder = tmp_path_factory.mktemp("theory") / "spec"
-    spec = {**make("crust", "symmetric:0.4", scale="smoke", epochs=2), "limit": 120}
+    spec = {**make("crust", "symmetric:0.4", scale="smoke", epochs=2, share=0.5), "limit": 120}
     run_spec(spec, folder, keep_every=1)
     return folder
 
@@ -81,8 +81,23 @@ def test_the_memory_of_crust_goes_into_its_choice(experiment):
     assert chosen.indices.tolist() == sorted(trained_on.tolist())
     part = run.sample(20)
     assert part.tolist() == run.sample(20).tolist()
-    assert len(run.choice(2, part).indices) == 10
-    assert len(run.choice(2, part, 0.2).indices) == 4
+    many, few = run.choice(2, part), run.choice(2, part, 0.2)
+    assert len(few.indices) < len(many.indices) < 20
+    assert many.weights.sum() == pytest.approx(20)
+
+
+def test_checkpoints_that_a_running_training_removes(experiment, tmp_path):
+    import shutil
+
+    copied = shutil.copytree(experiment, tmp_path / "run")
+    run = reopen(copied)
+    assert run.hold() == [0, 1, 2]
+    before = reopen(experiment).choice(1, run.sample(20))
+    shutil.rmtree(copied / "checkpoint" / "000001")
+    assert run.choice(1, run.sample(20)).indices.tolist() == before.indices.tolist()
+    assert reopen(copied).hold() == [0, 2]
+    with pytest.raises(InputError, match="no checkpoint of epoch 1, only of 0, 2"):
+        reopen(copied).hold([1])
 
 
 def test_the_page_of_results(experiment, tmp_path):

@@ -9,10 +9,11 @@ from tests.theory.common import clusters, normal, small_net
 from torch import nn
 
 from crust.errors import InputError
+from crust.models import build_model
 from crust.theory import guarantee
 from crust.theory.descent import descend, margin_of
 from crust.theory.jacobian import Jacobian
-from crust.theory.smoothness import secant, smoothness
+from crust.theory.smoothness import secants, smoothness
 from crust.theory.theorem import step_count, step_size
 
 
@@ -115,8 +116,8 @@ def test_secants_see_the_kinks_of_relu():
     model[0].weight.data.fill_(0.001)
     jacobian = Jacobian(model, torch.ones(1, 1), torch.float64)
     here = jacobian.flat()
-    assert secant(jacobian, np.array([0]), torch.ones(1).double(), here, here - 0.01) == pytest.approx(100)
-    assert secant(jacobian, np.array([0]), torch.ones(1).double(), here, here) == 0
+    found = secants(jacobian, np.array([0]), torch.ones(1).double(), here, [here - 0.01, here])
+    assert found == pytest.approx([100, 0])
 
 
 def test_softmax_networks_are_told_what_carries_over():
@@ -133,6 +134,18 @@ def test_softmax_networks_are_told_what_carries_over():
     assert squared.outcome is None
     assert squared.notes == [note for note in found.notes if "one-hot" in note]
     assert set(squared.table().columns) >= {"premise", "value", "at most", "holds", "factor"}
+
+
+def test_a_resnet_and_its_members_that_do_not_fit_into_memory_at_once():
+    model, x = build_model("resnet8", in_shape=(1, 8, 8), classes=3), normal(10, 1, 8, 8)
+    labels = np.arange(10) % 3
+    found = guarantee(model, x, labels, np.arange(5), true_labels=labels, max_steps=2)
+    assert 0 < found.smoothness < math.inf
+    assert found.outcome.steps == 2
+    whole, short = Jacobian(model, x, torch.float64), Jacobian(model, x, torch.float64, int(4 * 2 * 3 * 78e3 * 8))
+    here = whole.flat()
+    some, fewer = (secants(one, np.arange(5), torch.ones(5).double(), here, [here + 0.01])[0] for one in (whole, short))
+    assert 0 < fewer < some
 
 
 def test_clusters_that_the_network_cannot_tell_apart_have_an_alpha_of_zero():

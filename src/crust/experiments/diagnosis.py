@@ -21,7 +21,6 @@ from crust.theory.theorem import Guarantee, guarantee_of
 from crust.theory.weighted import roots_of
 
 SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
-AT_MOST = 6  # epochs that are looked at where nothing is said
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ def diagnose(
         >>> from crust.api import fit
         >>> digits = data.load("digits", limit=60).train
         >>> folder = tempfile.mkdtemp()
-        >>> _ = fit("mlp", digits, epochs=1, run_dir=folder, batch_size=16)
+        >>> _ = fit("mlp", digits, method="random", epochs=1, run_dir=folder, batch_size=16)
         >>> found = diagnose(Reopened(folder, digits), [1], points=8, repeats=2, shares=(), max_steps=0)
         >>> found.moments[0].spectrum.shape[0], found.moments[0].quality.r_max
         (80, 2.0)
@@ -121,7 +120,7 @@ def diagnose(
     if points < 2:
         raise InputError(f"points is {points}: give at least 2 examples")
     rows = run.sample(points)
-    chosen = spaced(run.epochs) if epochs is None else sorted(set(epochs))
+    chosen = run.hold(epochs)
     moments: list[Moment] = []
     problem, members = None, None
     for epoch in chosen:
@@ -148,18 +147,6 @@ def diagnose(
         sizes,
         found,
     )
-
-
-def spaced(epochs: Sequence[int], most: int = AT_MOST) -> list[int]:
-    """The first, the last and some between.
-
-    Example:
-        >>> spaced(range(0, 41, 5)), spaced([0, 3])
-        ([0, 10, 15, 25, 30, 40], [0, 3])
-    """
-    if len(epochs) <= most:
-        return list(epochs)
-    return [epochs[round(i * (len(epochs) - 1) / (most - 1))] for i in range(most)]
 
 
 def _problem(run: Reopened, epoch: int, rows: np.ndarray, memory_limit: int | None) -> Problem:

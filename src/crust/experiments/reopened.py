@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,11 +76,28 @@ class Reopened:
             kept, _ = hold_out(train.labels, self.config["validation"], rng)
         self.examples = train.subset(kept)
         self.truth = None if truth is None else truth[kept]
+        self._held: dict[int, dict[str, Any]] = {}
 
     @property
     def epochs(self) -> list[int]:
         """Epochs that can be looked at: 0 before the first step, then those whose checkpoints are there."""
         return [0, *(int(path.name) for path in checkpoint.numbered(self.folder / "checkpoint"))]
+
+    def hold(self, epochs: Sequence[int] | None = None, most: int = 6) -> list[int]:
+        """Read the checkpoints of some epochs now, since a run that goes on removes old ones; return which they are.
+
+        Without a list: the first, the last, and some between, at most so many.
+        """
+        for _ in range(5):  # where the run removes one while we read, look again
+            wanted = spaced(self.epochs, most) if epochs is None else sorted(set(epochs))
+            try:
+                for epoch in wanted:
+                    self._content(epoch)
+                return wanted
+            except InputError:
+                if epochs is not None or all(epoch in self.epochs for epoch in wanted):
+                    raise
+        raise InputError(f"the run in {self.folder} removes its checkpoints faster than they are read: name --epochs")
 
     def sample(self, points: int) -> NDArray[np.int64]:
         """The same few training examples for all epochs, at random."""
@@ -106,9 +124,9 @@ class Reopened:
             return None
         own = self.own if share is None else self.own.model_copy(update={"share": share})
         method = METHODS[self.method](own)
-        content = self._content(epoch) if epoch else None
-        if content is not None and content["method"]:
-            method.load_state(_part(content["method"], rows, len(self.examples)))
+        memory = self._content(epoch)["method"]
+        if memory:
+            method.load_state(_part(memory, rows, len(self.examples)))
         part = self.examples.subset(rows)
         context = Context(
             part,
@@ -129,13 +147,31 @@ class Reopened:
         return Choice(indices, weights * (len(rows) / weights.sum()))
 
     def _content(self, epoch: int) -> dict[str, Any]:
+        if epoch in self._held:
+            return self._held[epoch]
+        if epoch == 0:
+            return {"networks": [], "method": {}}
         if epoch not in self.epochs:
             there = ", ".join(map(str, self.epochs))
             raise InputError(
                 f"the run in {self.folder} has no checkpoint of epoch {epoch}, only of {there}: "
                 "choose among these, or train with --keep-every N to keep more"
             )
-        return checkpoint.read(self.folder / "checkpoint" / f"{epoch:06d}")
+        content = checkpoint.read(self.folder / "checkpoint" / f"{epoch:06d}")
+        self._held[epoch] = {"networks": content["networks"][:1], "method": content["method"]}
+        return self._held[epoch]
+
+
+def spaced(epochs: Sequence[int], most: int) -> list[int]:
+    """The first, the last and some between.
+
+    Example:
+        >>> spaced(range(0, 41, 5), 6), spaced([0, 3], 6)
+        ([0, 10, 15, 25, 30, 40], [0, 3])
+    """
+    if len(epochs) <= most:
+        return list(epochs)
+    return [epochs[round(i * (len(epochs) - 1) / (most - 1))] for i in range(most)]
 
 
 def reopen(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from torch.func import grad, jvp
 from crust.networks import evaluating
 from crust.theory.jacobian import Jacobian
 
-STARTS, ROUNDS = 3, 15
+STARTS, ROUNDS = 2, 10
 LENGTHS = (1e-3, 1e-2, 1e-1)  # of secants, as shares of the length of the weights
 
 
@@ -53,22 +53,33 @@ def smoothness(
         warnings.simplefilter("ignore", FutureWarning)  # forward differentiation loads parts of torch that warn
         climbed = [_climb(outputs, here, direction) for direction in directions]
     best = max(climbed, key=lambda found: found[0])
-    secants = [
-        secant(jacobian, index, roots, here, here + length * float(here.norm()) * direction)
-        for direction in (best[1], directions[-1])
-        for length in LENGTHS
-    ]
-    return max(best[0], *secants)
+    size = float(here.norm())
+    ends = [here + length * size * direction for direction in (best[1], directions[-1]) for length in LENGTHS]
+    return max(best[0], *secants(jacobian, index, roots, here, ends))
 
 
-def secant(jacobian: Jacobian, index: NDArray[np.int64], roots: Tensor, here: Tensor, there: Tensor) -> float:
-    """‖J_r(there) - J_r(here)‖ / ‖there - here‖; 0 for a point and itself."""
-    far = float((there - here).norm())
-    if far == 0:
-        return 0.0
-    change = jacobian.rows(index, jacobian.unflat(there)) - jacobian.rows(index, jacobian.unflat(here))
-    change = change * roots.repeat_interleave(jacobian.outputs)[:, None]
-    return float(torch.linalg.matrix_norm(change.double(), 2)) / far
+def secants(
+    jacobian: Jacobian, index: NDArray[np.int64], roots: Tensor, here: Tensor, ends: Sequence[Tensor]
+) -> list[float]:
+    """‖J_r(end) - J_r(here)‖ / ‖end - here‖ for each end; 0 for a point and itself.
+
+    Of as many members as memory has room for: the norm of some rows is at most that of all.
+    """
+    room = int(jacobian.memory / 4 // (jacobian.outputs * jacobian.m * jacobian.dtype.itemsize))
+    some, scale = index[: max(1, room)], roots[: max(1, room)]
+    scale = scale.repeat_interleave(jacobian.outputs)[:, None]
+    start, found = jacobian.rows(some, jacobian.unflat(here)), []
+    for end in ends:
+        far = float((end - here).norm())
+        change = (jacobian.rows(some, jacobian.unflat(end)) - start) * scale if far else start[:1] * 0
+        found.append(_norm(change) / far if far else 0.0)
+    return found
+
+
+def _norm(matrix: Tensor) -> float:
+    """The largest singular value, from the products of all pairs on the shorter side."""
+    square = matrix @ matrix.T if matrix.shape[0] <= matrix.shape[1] else matrix.T @ matrix
+    return float(torch.linalg.eigvalsh(square.double())[-1].clamp(min=0).sqrt())
 
 
 def _climb(outputs: Callable[[Tensor], Tensor], here: Tensor, v: Tensor) -> tuple[float, Tensor]:

@@ -18,7 +18,7 @@ from crust.networks import evaluating
 from crust.theory.descent import descend, margin_of, right, weighted_loss
 from crust.theory.points import members_of
 from crust.theory.quality import CoresetQuality, Problem, make_problem, quality_of
-from crust.theory.smoothness import secant, smoothness
+from crust.theory.smoothness import secants, smoothness
 from crust.theory.weighted import Weighted, largest_outside
 
 __all__ = ["Guarantee", "Outcome", "Premise", "guarantee"]
@@ -412,6 +412,6 @@ def _test(
         promised_error=2 * precision,
         moved=float((path.weights - here).norm()),
         promised_move=4 * size / alpha if alpha else math.inf,
-        smoothness=math.nan if path.diverged else secant(jacobian, index, roots, here, path.weights),
+        smoothness=math.nan if path.diverged else secants(jacobian, index, roots, here, [path.weights])[0],
         diverged=path.diverged,
     )
