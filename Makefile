@@ -41,10 +41,11 @@ bench: $(STAMP)  ## speed and memory beside the peers
 	@$(BIN)/python -m benchmarks.startup
 	@$(BIN)/python -m benchmarks.selection $(ARGS)
 	@$(BIN)/python -m benchmarks.training
-	@$(BIN)/python -m benchmarks.theory
+	@$(BIN)/python -m benchmarks.theory --small
 
-bench-large: $(STAMP)  ## the same for a million points
+bench-large: $(STAMP)  ## the same for a million points, and the spectrum of ResNet-32
 	@$(BIN)/python -m benchmarks.selection --large $(ARGS)
+	@$(BIN)/python -m benchmarks.theory --only ResNet-32 --output benchmarks/results/theory-large.json
 
 clean:  ## remove what make has built
 	@rm -rf $(VENV) build dist demo-output .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -31,6 +31,8 @@ def test_rows_that_do_not_fit_are_computed_again():
     np.testing.assert_allclose(gram(short), whole, rtol=1e-12)
     with pytest.raises(InputError, match="give fewer examples"):
         gram(Jacobian(model, x, torch.float64, need - 1))
+    with pytest.raises(InputError, match="give a smaller model"):
+        gram(Jacobian(model, x, torch.float64, need + 1000))
 
 
 def test_a_linear_network_splits_labels_by_least_squares():

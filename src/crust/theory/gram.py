@@ -33,6 +33,12 @@ def check_memory(jacobian: Jacobian) -> None:
             f"{jacobian.n} examples with {jacobian.outputs} outputs take {shown(needed(rows))} for the products of "
             f"all pairs of gradients, and {shown(jacobian.memory)} may be used: give fewer examples"
         )
+    one = 2.0 * jacobian.outputs * jacobian.m * jacobian.dtype.itemsize
+    if needed(rows) / 2 + one > jacobian.memory:
+        raise InputError(
+            f"the gradients of one example, {jacobian.outputs} outputs by {jacobian.m} parameters, take {shown(one)}, "
+            f"and {shown(jacobian.memory)} may be used in all: give a smaller model"
+        )
 
 
 def gram(jacobian: Jacobian) -> NDArray[np.float64]:

@@ -314,6 +314,8 @@ def guarantee_of(problem: Problem, coreset: Any, weights: Any, clusters: Any, ma
     notes = [CARRIES_OVER, SQUARED_ONLY] if problem.loss != "squared" else []
     if jacobian.outputs > 1:
         notes.append(SCALAR_ONLY)
+    if outcome is not None and outcome.smoothness > bend * (1 + 1e-6):
+        notes.append(f"On the way down the Jacobian changed faster than the estimate of L: {outcome.smoothness:.3g}")
     if alpha == 0:
         notes.append("The theorem says nothing where α is 0: the descent has used η = 1/(2β²)")
     return Guarantee(premises, margin, noise, alpha, beta, bend, size, precision, rate, steps, quality, outcome, notes)
