@@ -17,7 +17,8 @@ def test_what_is_there_is_not_run_again(tmp_path):
     specs = [make(name, "symmetric:0.3", scale="smoke", epochs=2) for name in ("erm", "crust")]
     said = []
     assert run_all(specs, tmp_path / "r.jsonl", tmp_path / "runs", say=said.append) == 0
-    assert len(said) == 4 and len(read(tmp_path / "r.jsonl")) == 2
+    assert len(said) == 4
+    assert len(read(tmp_path / "r.jsonl")) == 2
     assert run_all(specs, tmp_path / "r.jsonl", tmp_path / "runs", say=said.append) == 0
     assert len(said) == 4
 
@@ -26,7 +27,7 @@ def test_a_run_that_another_process_holds_is_left_to_it(tmp_path):
     spec = make("erm", "true", scale="smoke", epochs=1)
     place = tmp_path / "runs" / key(spec)
     place.mkdir(parents=True)
-    with open(place / "lock", "w") as lock:
+    with (place / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         run_all([spec], tmp_path / "r.jsonl", tmp_path / "runs", say=lambda text: None)
         assert read(tmp_path / "r.jsonl") == []
@@ -66,7 +67,8 @@ def test_labels_by_name(tmp_path):
     people = np.random.default_rng(0).integers(0, 10, len(load("digits").train))
     np.savez(tmp_path / "people.npz", worse=people)
     given, truth = labels_of(digits, "human:worse", 0, tmp_path / "people.npz")
-    assert (given == people[:100]).all() and (truth == digits.train.labels).all()
+    assert (given == people[:100]).all()
+    assert (truth == digits.train.labels).all()
     given, truth = labels_of(digits, "true", 0)
     assert (given == truth).all()
     flipped = labels_of(digits, "symmetric:0.5", 3)[0]

@@ -12,7 +12,7 @@ from crust.errors import InputError
 from crust.methods import METHODS
 from crust.methods.crust_released import central_by_label
 from crust.training.context import Context
-from crust.training.method import Batch
+from crust.training.method import Batch, Output
 from crust.training.processes import Processes
 from crust.training.settings import TrainSettings
 
@@ -141,48 +141,53 @@ def test_crust_released_waits_then_selects_then_mixes():
     assert shares == pytest.approx([shares[0]] * len(shares), abs=1e-4)  # one share a batch
 
 
-def test_the_memory_of_crust_is_an_average_that_forgets():
+def test_crust_looks_through_weights_that_are_averaged_over_its_steps():
     kind = METHODS["crust"]
-    method = kind(kind.Settings(share=0.5, memory=0.8, warmup=0))
+    method = kind(kind.Settings(share=0.5, average=0.8, warmup=0))
     found = context()
-    seen = []
-    for epoch in range(4):
-        found.epoch = epoch
+    network, expected = found.networks[0], None
+    for step in range(30):
         with torch.no_grad():
-            for parameter in found.networks[0].parameters():
-                parameter.add_(0.1 * (epoch + 1))
-            seen.append(torch.softmax(found.networks[0].eval()(found.train.inputs), dim=1).double().numpy())
-        found.forget_pass()
-        proxies, predictions, losses = method._look(found)
-        shares = np.array([0.8 ** (epoch - i) for i in range(epoch + 1)])
-        mean = np.average(seen, axis=0, weights=shares)
-        rows = np.arange(60)
-        assert proxies == pytest.approx(mean - np.eye(CLASSES)[found.labels], abs=1e-5)
-        assert np.array_equal(predictions, mean.argmax(axis=1))
-        assert losses == pytest.approx(-np.log(mean[rows, found.labels]), abs=1e-4)
-    assert method.opinions()["average"].sum(axis=1) == pytest.approx(1)
+            for parameter in network.parameters():
+                parameter.add_(0.01 * (step + 1))
+        now = {name: value.clone() for name, value in network.state_dict().items()}
+        keep = min(0.8, step / (step + 10))
+        expected = now if expected is None else {n: keep * expected[n] + (1 - keep) * now[n] for n in now}
+        if step < 29:
+            method.losses([Output(torch.zeros(2, CLASSES))], Batch(None, torch.zeros(2).long(), None, None), found)
+    method.end_epoch(found)
+    found.forget_pass()
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    seen = found.look_at_all()
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+    network.load_state_dict(expected)
+    assert seen.proxies == pytest.approx(by_hand(found)[0], abs=1e-4)
+    network.load_state_dict(before)
+    assert np.abs(seen.proxies - by_hand(found)[0]).max() > 1e-3
 
 
-def test_without_memory_crust_sees_this_moment_alone():
+def test_without_an_average_crust_sees_this_moment_alone():
     kind = METHODS["crust"]
-    method = kind(kind.Settings(memory=0.0, proxy="features"))
+    method = kind(kind.Settings(average=0.0, warmup=0))
     found = context(1)
-    proxies, _, _ = method._look(found)
-    expected = by_hand(found)[0] @ found.networks[0][-1].weight.detach().numpy()
-    assert proxies == pytest.approx(expected, abs=1e-5)
-    assert method.opinions() == {}
+    method.end_epoch(found)
+    method.begin_epoch(found)
+    assert found.averaged is None
+    assert found.look_at_all().proxies == pytest.approx(by_hand(found)[0], abs=1e-5)
 
 
-@pytest.mark.parametrize(("share", "noise"), [("auto", 0.3), (0.4, 0.3)])
-def test_the_share_of_crust_is_set_or_found(share, noise):
+@pytest.mark.parametrize("share", ["auto", 0.4])
+def test_the_share_of_crust_is_set_or_found(share):
     result = fit("crust", share=share, data=None, epochs=6, validation=0, least=0)
+    lines = [line for line in result.history if line["counts"]]
     if share == "auto":
-        rates = result.history["noise_rate"]
-        assert rates[0] is None
-        assert all(0 <= rate <= 1 for rate in rates[1:])
-        assert result.history["chosen"][-1] == pytest.approx(90 * result.history["share"][-1], abs=1)
+        known = lines[-1]["knowledge"]["noise_rate"]
+        assert "estimated" in known["source"]
+        assert lines[-1]["chosen"] == pytest.approx(90 * (1 - known["value"]), abs=1)
     else:
-        assert result.history["chosen"] == [90] + [36] * 5
+        assert [line["chosen"] for line in lines] == [90] + [36] * 5
+        assert len(result.history) == 6  # nothing was estimated
+        assert "knowledge" not in lines[-1]
 
 
 def test_a_coreset_is_kept_between_selections():
@@ -197,8 +202,8 @@ def test_a_coreset_is_kept_between_selections():
             found.networks[0][0].weight.mul_(-0.5)
         found.forget_pass()
         selection = method.begin_epoch(found)
-        chosen.append(None if selection is None else set(selection.indices.tolist()))
-    assert chosen[0] is None
+        chosen.append(set(selection.indices.tolist()))
+    assert len(chosen[0]) == found.n
     assert chosen[1] == chosen[2] == chosen[3] != chosen[4]
 
 

@@ -147,12 +147,14 @@ def test_no_class_starves_and_the_rest_stays_as_it_was(seed, least):
     )
     after, starving = coresets.feed(before, labels, losses, least)
     k = len(before.indices)
-    assert (after.indices[:k] == before.indices).all() and len(set(after.indices.tolist())) == len(after.indices)
+    assert (after.indices[:k] == before.indices).all()
+    assert len(set(after.indices.tolist())) == len(after.indices)
     assert set(labels[after.indices[k:]].tolist()) == set(starving)
     for label in np.unique(labels):
         own = labels == label
         assert own[after.indices].sum() >= least * k / n * own.sum() - 1e-9
-    assert after.weights.sum() == n and (after.assignment[after.indices] == np.arange(len(after.indices))).all()
+    assert after.weights.sum() == n
+    assert (after.assignment[after.indices] == np.arange(len(after.indices))).all()
     added = after.indices[k:]
     for label in starving:  # the smallest losses of what was outside
         left = np.setdiff1d(np.flatnonzero(labels == label), after.indices)
@@ -160,20 +162,8 @@ def test_no_class_starves_and_the_rest_stays_as_it_was(seed, least):
         assert not len(left) or losses[mine].max() <= losses[left].min()
 
 
-def test_partners_come_from_their_pools():
-    pools = np.array([0, 0, 0, 1, 1, -1])
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        found = coresets.pool_partners(np.array([0, 3]), pools, rng, each=4)
-        assert (pools[found] == np.array([[0], [1]])).all()
-    chances = np.array([0.0, 1.0, 0.0, 1.0, 0.0, 5.0])
-    assert (coresets.pool_partners(np.array([0, 4]), pools, rng, 3, chances) == np.array([[1], [3]])).all()
-
-
-def test_drawn_examples_are_those_that_are_trusted():
-    losses = np.repeat([0.05, 4.0], 500)
-    zero = np.zeros(1000, np.int64)
-    found = coresets.choose(np.zeros((1000, 1)), zero, losses, zero, 0.3, grouping="none", rule="drawn", seed=3)
-    again = coresets.choose(np.zeros((1000, 1)), zero, losses, zero, 0.3, grouping="none", rule="drawn", seed=3)
-    assert (found.indices == again.indices).all()
-    assert 0.9 < (found.indices < 500).mean() < 1
+def test_every_member_is_a_partner_equally_often():
+    indices = np.array([4, 8, 15, 16])
+    found = coresets.any_partners(indices, np.random.default_rng(0), 3)
+    assert found.shape == (4, 3)
+    assert (np.sort(found, axis=0) == indices[:, None]).all()

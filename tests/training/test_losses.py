@@ -1,6 +1,5 @@
 """Losses against torch's own, and their gradients against finite differences."""
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -8,7 +7,6 @@ from hypothesis import strategies as st
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from crust.training.losses import cross_entropy, mix, one_hot, soft_cross_entropy
-from crust.training.noise_rate import from_losses
 
 
 def drawn(n, classes, seed):
@@ -63,12 +61,3 @@ def test_mixing_is_row_by_row(n, seed, shape):
         assert torch.allclose(found[i], share[i] * a[i] + (1 - share[i]) * b[i])
     assert mix(a, b, torch.ones(n)).equal(a)
     assert mix(a, b, torch.zeros(n)).equal(b)
-
-
-@pytest.mark.parametrize("rate", [0.1, 0.3, 0.5])
-def test_the_noise_rate_is_the_share_of_high_losses(rate):
-    rng = np.random.default_rng(0)
-    high = int(2000 * rate)
-    losses = np.concatenate([rng.gamma(2, 0.1, 2000 - high), rng.normal(3, 0.5, high)])
-    assert from_losses(losses) == pytest.approx(rate, abs=0.05)
-    assert from_losses(np.full(10, 0.7)) == 0.0

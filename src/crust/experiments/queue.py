@@ -73,7 +73,7 @@ def run_all(
 def _claim(place: Path) -> Iterator[bool]:
     """Whether the run is ours: a lock that ends with the process that holds it."""
     place.mkdir(parents=True, exist_ok=True)
-    with open(place / "lock", "w") as lock:
+    with (place / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

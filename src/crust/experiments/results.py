@@ -48,7 +48,7 @@ def append(path: str | Path, line: dict[str, Any]) -> None:
     """Add a line, whole or not at all, also where several processes write the same file."""
     file = Path(path)
     file.parent.mkdir(parents=True, exist_ok=True)
-    with open(file.with_name(f".{file.name}.lock"), "w") as lock:
+    with file.with_name(f".{file.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         before = file.read_bytes() if file.exists() else b""
         if before and not before.endswith(b"\n"):

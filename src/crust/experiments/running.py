@@ -102,7 +102,7 @@ def _line(spec: dict[str, Any], result: Result, wrong: NDArray[np.bool_]) -> dic
             "seconds": {name: round(value, 1) for name, value in cost.seconds.items()},
         },
         "facts": {name: value for name, value in result.history.lines[-1].items() if name in FACTS},
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
         "machine": {"processor": platform.machine(), "threads": torch.get_num_threads(), "torch": torch.__version__},
     }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from crust.errors import choices
 from crust.methods import METHODS
-from crust.training.settings import TrainSettings, split_settings
+from crust.training.settings import TrainSettings, checked, split_settings
 
 SCALES: dict[str, dict[str, Any]] = {
     "smoke": {
@@ -81,7 +81,7 @@ def same(old: dict[str, Any], spec: dict[str, Any]) -> bool:
     if old["method"] != spec["method"]:
         return False
     own = METHODS[spec["method"]].Settings().model_dump(mode="json")
-    common = TrainSettings().model_dump(mode="json")
+    common = checked(TrainSettings, {}).model_dump(mode="json")
     full = {
         **old,
         "experiment": {**{name: common[name] for name in spec["experiment"]}, **old["experiment"]},

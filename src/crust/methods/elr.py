@@ -35,7 +35,7 @@ class Elr(Method):
     def __init__(self, settings: ElrSettings):
         super().__init__(settings)
         given = "auto" not in (settings.strength, settings.memory)
-        self.estimates_itself = given  # type: ignore[misc]  # the type of the noise then chooses nothing
+        self.estimates_itself = given  # the type of the noise then chooses nothing
         self.targets: Tensor | None = None  # (n, classes)
         self.labels: NDArray[np.int64] | None = None
         self.strength = self.memory = 0.0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,6 +13,7 @@ from crust.selection import select
 from crust.theory.gram import spread
 
 Matrix = NDArray[np.float64]
+DENSE = 300  # up to this size all eigenvalues are found as quickly as one
 
 
 class Weighted:
@@ -32,14 +36,26 @@ class Weighted:
         rows = spread(index, outputs)
         self.matrix = matrix[np.ix_(rows, rows)]  # J_S J_Sᵀ
         self.roots = np.repeat(np.sqrt(weights), outputs)
-        self.scaled = self.matrix * self.roots[:, None] * self.roots  # J_r J_rᵀ
-        self.plain = roots_of(np.linalg.eigvalsh(self.matrix))  # singular values of J_S
-        self.values = roots_of(np.linalg.eigvalsh(self.scaled))  # and of J_r
 
-    @property
+    @cached_property
+    def scaled(self) -> Matrix:
+        """J_r J_rᵀ."""
+        return np.asarray(self.matrix * self.roots[:, None] * self.roots)
+
+    @cached_property
+    def plain(self) -> NDArray[np.float64]:
+        """The singular values of J_S."""
+        return roots_of(np.linalg.eigvalsh(self.matrix))
+
+    @cached_property
+    def values(self) -> NDArray[np.float64]:
+        """The singular values of J_r."""
+        return roots_of(np.linalg.eigvalsh(self.scaled))
+
+    @cached_property
     def norm(self) -> float:
         """‖J_S‖."""
-        return float(self.plain[0])
+        return float(np.sqrt(largest(lambda v: self.matrix @ v, len(self.matrix))))
 
     def difference(self) -> NDArray[np.float64]:
         """The diagonal of D in JᵀJ - J_Sᵀ R J_S = Jᵀ D J: one, less the weight of what was chosen."""
@@ -59,6 +75,23 @@ class Weighted:
             basis[np.arange(k), output, clusters, output] = height
         flat = basis.reshape(k * outputs, count * outputs)
         return flat / np.linalg.norm(flat, axis=0)
+
+
+def largest(apply: Callable[[Matrix], Matrix], size: int) -> float:
+    """The largest magnitude of an eigenvalue of a symmetric matrix, given by its products with columns.
+
+    Example:
+        >>> largest(lambda v: np.diag([1.0, -3.0, 2.0]) @ v, 3)
+        3.0
+    """
+    if size <= DENSE:
+        return float(np.abs(np.linalg.eigvalsh(apply(np.eye(size)))).max())
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
+    operator = LinearOperator((size, size), matvec=apply, dtype=np.float64)
+    start = np.random.default_rng(0).normal(size=size)
+    found = eigsh(operator, k=1, which="LM", v0=start, tol=1e-9, return_eigenvectors=False)
+    return float(abs(found[0]))
 
 
 def roots_of(squares: NDArray[np.floating]) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from crust.selection import Coreset, select
 from crust.training.method import Selection
 
 Grouping = Literal["prediction", "label", "none"]
-Rule = Literal["greedy", "central", "small-loss", "drawn", "random"]
+Rule = Literal["greedy", "central", "small-loss", "random"]
 Weights = Literal["cluster", "none"]
 
 
@@ -39,8 +39,8 @@ def choose(
         labels: the given labels.
         share: of all examples.
         grouping: by predicted class, by given label, or not at all.
-        rule: facility location, most central, smallest loss, drawn by the probability of the given label, or at random.
-        seed: for `drawn` and `random`.
+        rule: facility location, most central, smallest loss, or at random.
+        seed: for `random`.
 
     Returns:
         The coreset, with indices into all examples.
@@ -54,9 +54,6 @@ def choose(
     groups = {"prediction": predictions, "label": labels, "none": None}[grouping]
     if rule == "small-loss":
         return _smallest(losses, groups, share)
-    if rule == "drawn":  # without replacement, with chances in proportion to the probability of the given label
-        waiting = np.random.default_rng(seed).exponential(size=len(losses)) * np.exp(np.minimum(losses, 50.0))
-        return _smallest(waiting, groups, share)
     return select(proxies, share, groups=groups, algorithm=rule, seed=seed)
 
 
@@ -154,34 +151,14 @@ def cluster_partners(coreset: Coreset, rng: np.random.Generator, each: int = 1) 
     return np.where(counts[:, None] > 0, order[np.minimum(drawn, len(order) - 1)], own)
 
 
-def pool_partners(
-    indices: NDArray[np.int64],
-    pools: NDArray[np.int64],
-    rng: np.random.Generator,
-    each: int = 1,
-    chances: NDArray[np.floating] | None = None,
-) -> NDArray[np.int64]:
-    """For each example `each` partners from its own pool, at random.
-
-    Args:
-        indices: the examples.
-        pools: the number of each example's pool; -1: it is nobody's partner.
-        rng: draws.
-        each: partners an example.
-        chances: how often each example is drawn, in proportion; default: all alike.
+def any_partners(indices: NDArray[np.int64], rng: np.random.Generator, each: int = 1) -> NDArray[np.int64]:
+    """For each member of a coreset `each` partners among all members: every member is a partner equally often.
 
     Example:
-        >>> pool_partners(np.array([0, 3]), np.array([7, -1, 7, 2]), np.random.default_rng(0)).shape
-        (2, 1)
+        >>> sorted(any_partners(np.array([3, 5, 9]), np.random.default_rng(0), 2)[:, 1].tolist())
+        [3, 5, 9]
     """
-    partners = np.repeat(indices[:, None], each, axis=1)
-    for pool in np.unique(pools[indices]):
-        members = np.flatnonzero(pools == pool)
-        mine = np.flatnonzero(pools[indices] == pool)
-        ends = np.cumsum(np.ones(len(members)) if chances is None else chances[members])
-        drawn = np.searchsorted(ends, rng.random((len(mine), each)) * ends[-1], side="right")
-        partners[mine] = members[np.minimum(drawn, len(members) - 1)]
-    return partners
+    return np.stack([rng.permutation(indices) for _ in range(each)], axis=1)
 
 
 def label_partners(

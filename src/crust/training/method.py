@@ -140,7 +140,7 @@ class Method:
     summary: ClassVar[str]  # one line for `crust methods`
     networks: ClassVar[int] = 1
     needs: ClassVar[str] = "nothing"  # what it must know besides the data
-    estimates_itself: ClassVar[bool] = False  # where settings say "estimate": the method does it, not the loop
+    estimates_itself: bool = False  # where settings say "estimate": the method does it, not the loop
     wants_features: ClassVar[bool] = False
     Settings: ClassVar[type[Settings]] = Settings
 

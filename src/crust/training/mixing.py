@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from crust.errors import InputError
 from crust.training.context import Context
@@ -23,7 +22,6 @@ def mix_with(
     beta: float,
     labels: bool = True,
     one_share: bool = False,
-    other: Tensor | None = None,
 ) -> Batch:
     """Mix each example of a batch with its partner: share ~ Beta(alpha, beta) of itself.
 
@@ -35,7 +33,6 @@ def mix_with(
         beta: second.
         labels: mix the labels too; else the example keeps its own.
         one_share: one share for the whole batch instead of one an example.
-        other: soft labels of the partners, where they are not their given ones.
     """
     if isinstance(batch.x, Mapping) or not batch.x.is_floating_point():
         raise InputError("these inputs cannot be mixed: use mixup none")
@@ -45,8 +42,6 @@ def mix_with(
     shares = context.tensor(share.astype(np.float32))
     batch.x = mix(batch.x, context.inputs(partners), shares)
     if labels:
-        own = one_hot(batch.y, context.classes) if batch.target is None else batch.target
-        if other is None:
-            other = one_hot(context.tensor(context.labels[partners]), context.classes)
-        batch.target = mix(own, other, shares)
+        other = context.tensor(context.labels[partners])
+        batch.target = mix(one_hot(batch.y, context.classes), one_hot(other, context.classes), shares)
     return batch

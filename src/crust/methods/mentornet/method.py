@@ -52,7 +52,7 @@ class MentorNet(Method):
                 "such as 0.1, or use another variant"
             )
         fixed = settings.variant == "self-paced" or settings.percentile != "auto"
-        self.estimates_itself = fixed  # type: ignore[misc]  # the noise rate then chooses nothing
+        self.estimates_itself = fixed  # the noise rate then chooses nothing
         self.mentor: Mentor | None = None
         self.threshold: float | None = None if settings.first == "percentile" else 0.0
         self.doubts: Tally | None = None

@@ -1,0 +1,120 @@
+"""Pages of results in docs/results, built from the result lines and from nothing else."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from crust.experiments.results import find
+from crust.experiments.specs import make
+from crust.experiments.tables import bold_best, cell, is_ceiling, markdown, of_runs
+
+Lines = Sequence[dict[str, Any]]
+NOISES = {"symmetric:0.5": "symmetric 0.5", "human:worse": "human `worse`"}
+CENTRAL: dict[str, Any] = {"average": 0.0, "mixup": "none", "mix_labels": False, "alpha": 1.0, "least": 0.0}
+TRAINING: dict[str, tuple[str, dict[str, Any]]] = {
+    "`erm`": ("erm", {}),
+    "`mixup`": ("mixup", {}),
+    "`random`": ("random", {}),
+    "`small-loss`": ("small-loss", {}),
+    "`crust-paper`": ("crust-paper", {}),
+    "`crust-released`": ("crust-released", {}),
+    "plain central rule": ("crust", CENTRAL),
+    "`crust`": ("crust", {}),
+    "`oracle`": ("oracle", {}),
+}
+SEEDS = range(5)
+INTRODUCTION = (
+    "CIFAR-10, the first 10,000 images (9,000 trained on, 1,000 held out with their noisy labels), ResNet-8, 40 "
+    "epochs, no augmentation, batch 128, SGD 0.1 with drops at 2/3 and 5/6, coreset of 50%. Test accuracy on the "
+    "10,000 test images in percent: mean ± standard deviation over seeds, and their number. The lines that this page "
+    "is made from, with every setting, are in the .jsonl files beside it; "
+    "`python -m crust.experiments.pages` builds it anew."
+)
+
+
+def runs(lines: Lines, method: str, labels: str, **settings: Any) -> list[dict[str, Any]]:
+    """The results of one specification, all seeds."""
+    found = (find(lines, make(method, labels, seed=seed, **settings)) for seed in SEEDS)
+    return [line for line in found if line is not None]
+
+
+def training(lines: Lines) -> str:
+    """The page of the accuracies that every selection is read against."""
+    parts = [
+        "# Training with wrong labels, measured",
+        INTRODUCTION,
+    ]
+    for labels, title in NOISES.items():
+        parts += [f"## {title}", _accuracies(lines, labels), _gap(lines, labels)]
+    parts += ["## Share of right labels in the coreset", _purity(lines)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _accuracies(lines: Lines, labels: str) -> str:
+    rows, competes = [], []
+    found = {name: runs(lines, method, labels, **settings) for name, (method, settings) in TRAINING.items()}
+    found["`erm` on all true labels"] = runs(lines, "erm", "true")
+    for name, some in found.items():
+        method = TRAINING[name][0] if name in TRAINING else "oracle"
+        competes.append(not is_ceiling(method))
+        numbers = [cell(of_runs(some, "accuracy", each)) for each in ("last", "last10", "best")]
+        clean = cell([line["curves"]["clean"][-1] for line in some], digits=0)
+        found_wrong = cell(of_runs(some, "audit", "auroc"), scale=1, digits=3)
+        rows.append([name, *numbers, clean, found_wrong, str(len(some))])
+    header = ["method", "last epoch", "mean of last 10", "best epoch", "right labels in the last epoch, %"]
+    return markdown([*header, "audit AUROC", "seeds"], bold_best(rows, [1, 2], competes))
+
+
+def _gap(lines: Lines, labels: str) -> str:
+    """How much of the way from `random` to `oracle` is covered, by seeds that all of them have."""
+    shares: dict[str, list[float]] = {}
+    for name in ("`small-loss`", "plain central rule", "`crust-paper`", "`crust-released`", "`crust`"):
+        method, settings = TRAINING[name]
+        for seed in SEEDS:
+            three = [
+                find(lines, make(each, labels, seed=seed, **more))
+                for each, more in (("random", {}), (method, settings), ("oracle", {}))
+            ]
+            if all(line is not None for line in three):
+                low, ours, high = (line["accuracy"]["last"] for line in three if line is not None)
+                shares.setdefault(name, []).append((ours - low) / (high - low))
+    if not shares:
+        return ""
+    words = ", ".join(f"{name} {cell(values, scale=1, digits=2)}" for name, values in shares.items())
+    return f"Share of the way from `random` to `oracle` that is covered (last epoch, by seed): {words}."
+
+
+def _purity(lines: Lines) -> str:
+    """Figure 1(a) as a table: symmetric noise of 50%, coresets of 30, 50 and 70%."""
+    rows = []
+    epochs = (2, 5, 10, 20, 30, 40)
+    for share in (0.3, 0.5, 0.7):
+        for name, method, more in (("`crust`", "crust", {}), ("plain central rule", "crust", CENTRAL)):
+            some = runs(lines, method, "symmetric:0.5", **{**more, "share": share})
+            if some:
+                values = [cell([line["curves"]["clean"][epoch - 1] for line in some], digits=0) for epoch in epochs]
+                rows.append([f"{name}, {share:.0%}", *values, cell(of_runs(some, "accuracy", "last")), str(len(some))])
+    header = ["coreset", *(f"epoch {epoch}" for epoch in epochs), "test accuracy, last epoch", "seeds"]
+    return markdown(header, rows)
+
+
+PAGES: dict[str, Callable[[Lines], str]] = {"training.md": training}
+
+
+def main() -> None:
+    """Build all pages of docs/results anew."""
+    from pathlib import Path
+
+    from crust.experiments.results import read
+    from crust.files import write_whole
+
+    folder = Path("docs/results")
+    for name, page in PAGES.items():
+        write_whole(folder / name, page(read(folder)).encode())
+        sys.stdout.write(f"{folder / name}\n")
+
+
+if __name__ == "__main__":
+    main()

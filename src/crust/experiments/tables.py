@@ -1,0 +1,80 @@
+"""Result lines as tables: mean, standard deviation and number of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import mean, stdev
+from typing import Any
+
+from crust.methods import METHODS
+
+
+def cell(values: Sequence[float], *, scale: float = 100.0, digits: int = 1) -> str:
+    """Mean ± standard deviation; the mean alone where there is one run.
+
+    Example:
+        >>> cell([0.5, 0.52]), cell([0.5]), cell([])
+        ('51.0 ± 1.4', '50.0', '–')
+    """
+    if not values:
+        return "–"
+    middle = f"{scale * mean(values):.{digits}f}"
+    return middle if len(values) == 1 else f"{middle} ± {scale * stdev(values):.{digits}f}"
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown; all columns but the first are numbers.
+
+    Example:
+        >>> print(markdown(["method", "last"], [["erm", "33.4"]]))
+        | method | last |
+        |---|---|
+        | erm | 33.4 |
+    """
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(("|" + "|".join(line) + "|") if line[0] == "---" else f"| {' | '.join(line)} |" for line in lines)
+
+
+def of_runs(lines: Iterable[dict[str, Any]], *path: str) -> list[float]:
+    """One number of each line, where it is there.
+
+    Example:
+        >>> of_runs([{"accuracy": {"last": 0.5}}, {"accuracy": {}}], "accuracy", "last")
+        [0.5]
+    """
+    found = []
+    for line in lines:
+        value: Any = line
+        for name in path:
+            value = None if value is None else value.get(name)
+        if value is not None:
+            found.append(float(value))
+    return found
+
+
+def bold_best(rows: list[list[str]], columns: Iterable[int], among: Sequence[bool]) -> list[list[str]]:
+    """The largest mean of each column in bold, among the rows that count.
+
+    Example:
+        >>> bold_best([["a", "1.0"], ["b", "2.0"], ["ceiling", "9.0"]], [1], [True, True, False])
+        [['a', '1.0'], ['b', '**2.0**'], ['ceiling', '9.0']]
+    """
+    for column in columns:
+        values = [_number(row[column]) if ok else None for row, ok in zip(rows, among, strict=True)]
+        known = [value for value in values if value is not None]
+        for row, value in zip(rows, values, strict=True):
+            if known and value == max(known):
+                row[column] = f"**{row[column]}**"
+    return rows
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text.split(" ")[0])
+    except ValueError:
+        return None
+
+
+def is_ceiling(method: str) -> bool:
+    """Whether a method is told the truth, so that it bounds the others instead of competing."""
+    return METHODS[method].needs == "all true labels"
