@@ -9,7 +9,7 @@ from torch import nn
 import crust
 from crust.errors import InputError
 from crust.gradients import proxies
-from crust.theory import coreset_quality
+from crust.theory import coreset_quality, weighted
 from crust.theory.jacobian import Jacobian
 from crust.theory.weighted import Weighted, largest_outside, least, main_clusters
 
@@ -122,6 +122,18 @@ def test_main_clusters_and_subspaces():
     assert largest_outside(found.scaled, basis) < 1e-5 * found.values[0]
     assert least(found.scaled, basis) == pytest.approx(found.values[3])
     assert main_clusters(found, 99).tolist() == list(range(24))
+
+
+def test_one_eigenvalue_is_found_as_all_of_them_are(monkeypatch):
+    model, x, labels = small_net(3), normal(30, 6), np.arange(30) % 3
+    whole = coreset_quality(model, x, labels, np.arange(0, 30, 3), repeats=2)
+    monkeypatch.setattr(weighted, "DENSE", 5)
+    alone = coreset_quality(model, x, labels, np.arange(0, 30, 3), repeats=2)
+    for one, other in zip([whole.errors, *whole.random], [alone.errors, *alone.random], strict=True):
+        assert other.norm == pytest.approx(one.norm, rel=1e-6)
+        assert other.gram == pytest.approx(one.gram, rel=1e-6)
+    matrix = np.array([[1.0, 2.0], [2.0, -4.0]])
+    assert weighted.largest(lambda v: matrix @ v, 2) == pytest.approx(np.abs(np.linalg.eigvalsh(matrix)).max())
 
 
 @pytest.mark.parametrize(
