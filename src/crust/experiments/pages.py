@@ -11,10 +11,11 @@ from crust.experiments.specs import make
 from crust.experiments.tables import bold_best, cell, is_ceiling, markdown, of_runs
 
 TRIED = (
-    "Symmetric noise of 0.5, one seed. `memory`: probabilities averaged over the epochs; `average`: weights averaged "
-    "over the steps; `rule=drawn`: a coreset drawn in proportion to the probability of the given label; "
-    "`weights=trust`: weighted by it. Left out of the table, stopped early since far below: partners from the predicted class that "
-    "take the label of the example (46% at epoch 33), and partners from all examples with labels softened by the average."
+    "Symmetric noise of 0.5, one seed. `memory`: probabilities averaged over the epochs; `average`: weights "
+    "averaged over the steps; `rule=drawn`: a coreset drawn in proportion to the probability of the given label; "
+    "`weights=trust`: weighted by it. Left out of the table, stopped early since far below: partners from the "
+    "predicted class that take the label of the example (46% at epoch 33), and partners from all examples with "
+    "labels softened by the average."
 )
 Lines = Sequence[dict[str, Any]]
 NOISES = {"symmetric:0.5": "symmetric 0.5", "human:worse": "human `worse`"}
