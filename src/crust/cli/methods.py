@@ -46,13 +46,16 @@ def setting_rows(fields: dict[str, Any]) -> list[tuple[str, str, str]]:
         >>> setting_rows(TrainSettings.model_fields)[:3]
         [('epochs', '120', 'int ≥ 1'), ('batch_size', '128', 'int ≥ 1'), ('optimizer', 'sgd', 'sgd, adam or adamw')]
     """
-    signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
     rows = []
     for name, field in fields.items():
-        bounds = [f"{sign} {getattr(m, key)}" for m in field.metadata for key, sign in signs.items() if hasattr(m, key)]
         default = "null" if field.default is None else _short(field.default)
-        rows.append((name, default, " ".join([_words(field.annotation), *bounds])))
+        rows.append((name, default, " ".join([_words(field.annotation), *_bounds(field.metadata)])))
     return rows
+
+
+def _bounds(metadata: Sequence[Any]) -> list[str]:
+    signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
+    return [f"{sign} {getattr(m, key)}" for m in metadata for key, sign in signs.items() if hasattr(m, key)]
 
 
 def _short(value: Any) -> str:
@@ -68,6 +71,9 @@ def _words(annotation: Any) -> str:
     if get_origin(annotation) is Literal:
         *most, last = map(str, get_args(annotation))
         return f"{', '.join(most)} or {last}" if most else last
+    if get_origin(annotation) is Annotated:  # the type, and bounds
+        bounds = [each for m in get_args(annotation)[1:] for each in _bounds(getattr(m, "metadata", [m]))]
+        return " ".join([_words(get_args(annotation)[0]), *bounds])
     if get_origin(annotation) is tuple:
         return f"[{_words(get_args(annotation)[0])}, …]"
     if get_origin(annotation) is not None or get_args(annotation):
