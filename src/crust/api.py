@@ -166,7 +166,7 @@ def fit(
         >>> wrong = noise.realise(digits.train.labels, "symmetric:0.4", classes=10).labels
         >>> result = fit("mlp", digits.train, labels=wrong, true_labels=digits.train.labels, epochs=2)
         >>> len(result.history), len(result.audit()), result.history["chosen"]
-        (2, 300, [270, 135])
+        (2, 300, [270, 139])
     """
     choices(method, METHODS, "method")
     kind = METHODS[method]

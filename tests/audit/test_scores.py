@@ -82,7 +82,7 @@ def test_a_watch_goes_through_its_state():
 
 def test_the_audit_of_a_run(tmp_path):
     x, given_labels, true = clouds(300)
-    settings = {"method": "crust", "epochs": 8, "batch_size": 16, "learning_rate": 0.05}
+    settings = {"method": "crust", "epochs": 14, "batch_size": 16, "learning_rate": 0.05}
     result = api.fit(network(), (x, NAMES[given_labels]), run_dir=tmp_path, **settings)
     table = result.audit()
     assert table["index"].tolist() == list(range(300))

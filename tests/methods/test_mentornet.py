@@ -8,8 +8,9 @@ from tests.training.common import clouds, fit, network, weights
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from crust.errors import InputError
-from crust.methods.mentornet import MentorNet, MentorNetSettings, curricula
+from crust.methods.mentornet import curricula
 from crust.methods.mentornet.mentor import Mentor, from_table, grid, taught
+from crust.methods.mentornet.method import MentorNet, MentorNetSettings
 from crust.training import randomness
 
 OPEN = {"variant": "self-paced", "percentile": 1.0, "dropout": 0.0}  # lets everyone in

@@ -40,12 +40,27 @@ def read(path: str | Path) -> list[dict[str, Any]]:
 
 
 def find(lines: Iterable[dict[str, Any]], spec: dict[str, Any]) -> dict[str, Any] | None:
-    """The result of a specification, or None."""
+    """The result of a specification, or None.
+
+    Example:
+        >>> from crust.experiments import make
+        >>> lines = [{"key": "x", "spec": make("erm", "true")}]
+        >>> find(lines, make("erm", "true"))["key"], find(lines, make("erm", "true", seed=1))
+        ('x', None)
+    """
     return next((line for line in lines if same(line["spec"], spec)), None)
 
 
 def append(path: str | Path, line: dict[str, Any]) -> None:
-    """Add a line, whole or not at all, also where several processes write the same file."""
+    """Add a line, whole or not at all, also where several processes write the same file.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "results.jsonl"
+        >>> append(file, {"key": "x"})
+        >>> file.read_text()
+        '{"key": "x"}\\n'
+    """
     file = Path(path)
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.with_name(f".{file.name}.lock").open("w") as lock:

@@ -13,7 +13,7 @@ from crust.methods.f_correction import FCorrection
 from crust.methods.gce import Gce
 from crust.methods.incv import Incv
 from crust.methods.l_dmi import LDmi
-from crust.methods.mentornet import MentorNet
+from crust.methods.mentornet.method import MentorNet
 from crust.methods.mixup import Mixup
 from crust.methods.oracle import Oracle
 from crust.methods.random import Random

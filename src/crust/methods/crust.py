@@ -77,7 +77,6 @@ class Crust(Method):
         facts: dict[str, Any] = {}
         if self.looks_at_all(context.epoch) or self.coreset is None:
             share = self._share(context)
-            facts["share"] = share
             seen = context.look_at_all(settings.proxy)
             found = coresets.choose(
                 seen.proxies,

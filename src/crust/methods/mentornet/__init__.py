@@ -1,5 +1,1 @@
 """MentorNet (Jiang et al. 2018): a small network, taught beforehand, says how much each example counts."""
-
-from crust.methods.mentornet.method import MentorNet, MentorNetSettings
-
-__all__ = ["MentorNet", "MentorNetSettings"]
