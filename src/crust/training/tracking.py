@@ -54,9 +54,10 @@ class Tracking(AbstractContextManager["Tracking"]):
         if not self.names:
             return
         try:
-            self.accelerator.init_trackers(
-                PROJECT, config=plain(self.config), init_kwargs={"tensorboard": {"purge_step": 0}}
-            )
+            if "tensorboard" in self.names and self.accelerator.is_main_process:  # it will be told all of it again
+                for file in Path(str(self.accelerator.logging_dir), PROJECT).rglob("events.out.tfevents.*"):
+                    file.unlink()
+            self.accelerator.init_trackers(PROJECT, config=plain(self.config))
         except Exception as error:  # packages of others: no account, no connection, no space
             reason = next(iter(str(error).splitlines()), type(error).__name__).rstrip(". ")
             raise InputError(f"cannot start the trackers {', '.join(self.names)}: {reason}") from error
