@@ -9,7 +9,9 @@ from typing import Any
 from crust.experiments.results import find
 from crust.experiments.specs import make
 from crust.experiments.tables import bold_best, cell, is_ceiling, markdown, of_runs
+from crust.methods import METHODS
 
+MISSING = "A dash is a run that has not been made yet. Seconds are not compared yet."
 TRIED = (
     "Symmetric noise of 0.5, one seed. `memory`: probabilities averaged over the epochs; `average`: weights "
     "averaged over the steps; `rule=drawn`: a coreset drawn in proportion to the probability of the given label; "
@@ -131,7 +133,22 @@ def _tried(lines: Lines) -> str:
     )
 
 
-PAGES: dict[str, Callable[[Lines], str]] = {"training.md": training}
+def methods(lines: Lines) -> str:
+    """All methods side by side; what has not been run shows a dash."""
+    rows = []
+    for name, kind in METHODS.items():
+        row = [f"[`{name}`](../methods/{name}.md)"]
+        for labels in NOISES:
+            some = runs(lines, name, labels)
+            row += [cell(of_runs(some, "accuracy", each)) for each in ("last", "last10")]
+            row += [cell(of_runs(some, "audit", "auroc"), scale=1, digits=3), str(len(some))]
+        rows.append([*row, kind.needs])
+    parts = [[f"{title}: last epoch", "mean of last 10", "audit AUROC", "seeds"] for title in NOISES.values()]
+    table = markdown(["method", *parts[0], *parts[1], "needs to know"], rows)
+    return "\n\n".join(["# All methods, measured", INTRODUCTION, MISSING, table]) + "\n"
+
+
+PAGES: dict[str, Callable[[Lines], str]] = {"training.md": training, "methods.md": methods}
 
 
 def main() -> None:

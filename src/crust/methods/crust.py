@@ -124,6 +124,7 @@ class Crust(Method):
 
     def end_epoch(self, context: Context) -> None:
         if self.settings.average:
+            # The weights at the end of an epoch count twice, here and before the next step: the look needs them now.
             self.steady.update(context.processes.bare(context.networks[0]))
             context.processes.share(self.steady.weights)  # each has seen BatchNorm statistics of its own
             context.averaged = self.steady.weights
