@@ -29,6 +29,7 @@ from crust.networks import check_outputs, device_of, evaluating, run
 from crust.training import checkpoint, knowledge, loop, randomness
 from crust.training.context import Context
 from crust.training.history import History
+from crust.training.memory import keep_freed
 from crust.training.plan import Plan
 from crust.training.processes import Processes
 from crust.training.record import Recorder
@@ -190,6 +191,7 @@ def fit(
     part = train.subset(kept)
     if augment is None:
         augment = can_augment(part)
+    keep_freed()
     processes = Processes(experiment.mixed_precision, not torch.cuda.is_available(), trackers, run_dir)
     name = model if isinstance(model, str) else type(model).__name__
     fresh = _maker(model, part, experiment)
