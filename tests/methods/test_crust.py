@@ -178,7 +178,7 @@ def test_without_an_average_crust_sees_this_moment_alone():
 
 @pytest.mark.parametrize("share", ["auto", 0.4])
 def test_the_share_of_crust_is_set_or_found(share):
-    result = fit("crust", share=share, data=None, epochs=6, validation=0, least=0)
+    result = fit("crust", share=share, data=None, epochs=6, validation=0)
     lines = [line for line in result.history if line["counts"]]
     if share == "auto":
         known = lines[-1]["knowledge"]["noise_rate"]
@@ -188,6 +188,17 @@ def test_the_share_of_crust_is_set_or_found(share):
         assert [line["chosen"] for line in lines] == [90] + [36] * 5
         assert len(result.history) == 6  # nothing was estimated
         assert "knowledge" not in lines[-1]
+
+
+@pytest.mark.parametrize(
+    "own", [{"rule": "greedy"}, {"rule": "random"}, {"weights": "cluster"}, {"mixup": "cluster"}], ids=str
+)
+def test_what_needs_clusters_needs_the_budget_of_groups(own):
+    kind = METHODS["crust"]
+    ((name, value),) = own.items()
+    with pytest.raises(InputError, match=f"{name}={value} needs the clusters of whole groups: set budget=group"):
+        kind(kind.Settings(**own))
+    kind(kind.Settings(**own, budget="group"))
 
 
 def test_a_coreset_is_kept_between_selections():

@@ -137,29 +137,42 @@ def test_weights_have_mean_one_and_keep_their_ratios(sizes, each):
     assert np.array_equal(plain.indices, indices)
 
 
-@given(st.integers(0, 2**32 - 1), st.floats(0, 1))
-def test_no_class_starves_and_the_rest_stays_as_it_was(seed, least):
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.floats(0.05, 1), st.sampled_from(["central", "small-loss"]))
+def test_with_a_budget_by_label_every_label_has_its_share_of_the_best(seed, share, rule):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(4, 60))
-    labels, losses = rng.integers(0, 4, n), rng.random(n)
-    before = coresets.choose(
-        rng.random((n, 3)), rng.integers(0, 3, n), losses, labels, 0.5, grouping="prediction", rule="central", seed=0
-    )
-    after, starving = coresets.feed(before, labels, losses, least)
-    k = len(before.indices)
-    assert (after.indices[:k] == before.indices).all()
-    assert len(set(after.indices.tolist())) == len(after.indices)
-    assert set(labels[after.indices[k:]].tolist()) == set(starving)
+    labels, losses, groups = rng.integers(0, 4, n), rng.random(n), rng.integers(0, 3, n)
+    proxies = rng.random((n, 3))
+    given = {"grouping": "prediction", "rule": rule, "seed": 0}
+    found = coresets.choose(proxies, groups, losses, labels, share, **given, budget="label")
+    k = max(1, round(share * n))
+    assert len(found.indices) == len(set(found.indices.tolist())) == k
+    ranks = losses
+    if rule == "central":  # the share of its own group that has a smaller sum of distances, ties to the lower index
+        far = np.linalg.norm(proxies[:, None] - proxies[None], axis=2).astype(np.float32).astype(np.float64)
+        ranks = np.empty(n)
+        for group in np.unique(groups):
+            mine = np.flatnonzero(groups == group)
+            sums = far[np.ix_(mine, mine)].sum(axis=1)
+            ranks[mine[np.argsort(sums, kind="stable")]] = np.arange(len(mine)) / len(mine)
     for label in np.unique(labels):
-        own = labels == label
-        assert own[after.indices].sum() >= least * k / n * own.sum() - 1e-9
-    assert after.weights.sum() == n
-    assert (after.assignment[after.indices] == np.arange(len(after.indices))).all()
-    added = after.indices[k:]
-    for label in starving:  # the smallest losses of what was outside
-        left = np.setdiff1d(np.flatnonzero(labels == label), after.indices)
-        mine = added[labels[added] == label]
-        assert not len(left) or losses[mine].max() <= losses[left].min()
+        own = np.flatnonzero(labels == label)
+        chosen = np.intersect1d(own, found.indices)
+        if k >= len(np.unique(labels)):
+            assert abs(len(chosen) - k * len(own) / n) < len(np.unique(labels))
+            assert len(chosen) >= 1
+        left = np.setdiff1d(own, chosen)
+        assert not len(left) or not len(chosen) or ranks[chosen].max() <= ranks[left].min()
+    assert found.weights.sum() == n
+    assert (found.assignment[found.indices] == np.arange(k)).all()
+
+
+def test_labels_that_starve_are_named():
+    labels = np.repeat([0, 1, 2], 20)
+    assert coresets.starving(np.arange(0, 60, 2), labels) == []
+    assert coresets.starving(np.arange(0, 42), labels) == [2]
+    assert coresets.starving(np.arange(40), np.where(labels == 2, 5, labels)) == [5]  # labels 2 to 4 have no examples
 
 
 def test_every_member_is_a_partner_equally_often():

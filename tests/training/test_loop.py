@@ -26,9 +26,10 @@ SMALL = {"share": 0.5, "warmup": 1}
 OWN = {"crust-released": SMALL, "random": {"share": 0.5}, "crust-paper": {"share": 0.5}, "crust": {"share": 0.5}}
 VARIANTS = {  # all methods with their defaults are in tests/methods/test_conformance.py
     **{name: {"method": name, **OWN.get(name, {})} for name in ("erm", "crust", "crust-released", "mixup", "random")},
-    "crust every second epoch": {"method": "crust", "every": 2, "warmup": 0, "weights": "cluster", "partners": 2},
+    "crust every second epoch": {"method": "crust", "every": 2, "warmup": 0, "partners": 2},
+    "crust by clusters": {"method": "crust", "weights": "cluster", "mixup": "cluster", "budget": "group"},
     "crust auto": {"method": "crust", "share": "auto"},
-    "crust exact": {"method": "crust", "proxy": "exact", "mixup": "cluster"},
+    "crust exact": {"method": "crust", "proxy": "exact", "mixup": "cluster", "budget": "group"},
     "crust-paper features": {"method": "crust-paper", "proxy": "features", "every": 2},
     "erm adam": {"method": "erm", "optimizer": "adam", "clip_norm": 0.5},
     "dropout and batchnorm": {"method": "crust", "model": "rich"},
@@ -144,6 +145,26 @@ def test_a_line_of_the_history_says_what_happened(tmp_path):
     assert [entry["epoch"] for entry in result.history] == [0, 1, 2]
     assert seen == result.history.lines
     assert api.load(tmp_path, network()).history.lines == seen
+
+
+def test_a_function_makes_every_network_of_a_method():
+    body = network()[0].weight.detach().clone()
+
+    def pretrained():
+        made = nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, CLASSES))
+        with torch.no_grad():
+            made[0].weight.copy_(body)  # a body that is known, and a head that is drawn
+        return made
+
+    result = fit("co-teaching", model=pretrained, noise_rate=0.3, learning_rate=1e-9, weight_decay=0.0)
+    first, second = result.recorder.context.networks
+    assert torch.allclose(first[0].weight, body)
+    assert torch.allclose(second[0].weight, body)
+    assert not torch.allclose(first[2].weight, second[2].weight)
+    assert result.config["model"] == "Sequential"
+    assert weights(result) == weights(
+        fit("co-teaching", model=pretrained, noise_rate=0.3, learning_rate=1e-9, weight_decay=0.0)
+    )
 
 
 def test_the_kept_model_is_that_of_the_best_validation():

@@ -1,9 +1,10 @@
 """CRUST with our own rule: the most central examples of each predicted class, mixed with each other.
 
-Three changes to Algorithm 1, each measured (docs/methods/crust.md). The k most central examples of a group instead of
-k medoids weighted by the sizes of their clusters, since a representative subset represents the noise too. All examples
-are looked at with weights averaged over the last steps, since a network at a high learning rate is a poor judge. And
-partners come from the whole coreset, since most of the central examples are alone in their clusters.
+Four changes to Algorithm 1, each measured (docs/methods/crust.md). The most central examples instead of medoids weighted
+by the sizes of their clusters, since a representative subset represents the noise too. The budget goes to the given
+labels, not to the predicted classes, so that a class which is seldom predicted does not starve. All examples are looked
+at with weights averaged over the last steps, since a network at a high learning rate is a poor judge. And partners come
+from the whole coreset, since most of the central examples are alone in their clusters.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class CrustSettings(Settings):
     noise_rate: Rate = "estimate"  # for auto: the share of wrong labels, or where to take it from
     grouping: coresets.Grouping = "prediction"
     rule: coresets.Rule = "central"
+    budget: coresets.Budget = "label"  # who gets its part of the share: every given label, so that none starves, or group
     proxy: Literal["logits", "features", "exact"] = "logits"
     average: float = Field(
         0.99, ge=0, lt=1
@@ -40,7 +42,6 @@ class CrustSettings(Settings):
     mix_labels: bool = True  # False: an example keeps its own label
     alpha: float = Field(4.0, gt=0)  # of Beta(alpha, alpha)
     partners: int = Field(1, ge=1)
-    least: float = Field(0.25, ge=0, le=1)  # of the share: what each given label keeps at least, so that none starves
     warmup: int = Field(1, ge=0)
     every: int = Field(1, ge=1)
 
@@ -56,10 +57,20 @@ class Crust(Method):
         share = self.settings.share
         if share != "auto" and not 0 < share <= 1:
             raise InputError(f"setting share is {share}: give a share above 0 and up to 1, or auto")
+        if self.settings.budget == "label":
+            self._check_budget()
         self.estimates_itself = share != "auto"  # the noise rate then chooses nothing
         self.coreset: Coreset | None = None
         self.partners: NDArray[np.int64] | None = None
         self.steady = WeightAverage(self.settings.average)
+
+    def _check_budget(self) -> None:
+        """What goes by clusters needs medoids of groups, and so does facility location."""
+        settings = self.settings
+        other = {"rule": settings.rule in ("greedy", "random"), "weights": settings.weights == "cluster"}
+        other["mixup"] = settings.mixup == "cluster"
+        for name in (name for name, wrong in other.items() if wrong):
+            raise InputError(f"{name}={getattr(settings, name)} needs the clusters of whole groups: set budget=group")
 
     def looks_at_all(self, epoch: int) -> bool:
         since = epoch - self.settings.warmup
@@ -78,7 +89,7 @@ class Crust(Method):
         if self.looks_at_all(context.epoch) or self.coreset is None:
             share = self._share(context)
             seen = context.look_at_all(settings.proxy)
-            found = coresets.choose(
+            self.coreset = coresets.choose(
                 seen.proxies,
                 seen.predictions,
                 seen.losses,
@@ -87,8 +98,9 @@ class Crust(Method):
                 grouping=settings.grouping,
                 rule=settings.rule,
                 seed=int(context.rng("selection").integers(2**31)),
+                budget=settings.budget,
             )
-            self.coreset, facts["starving"] = coresets.feed(found, context.labels, seen.losses, settings.least)
+            facts["starving"] = coresets.starving(self.coreset.indices, context.labels)
         selection = coresets.as_selection(self.coreset, settings.weights, self._draw(self.coreset, context))
         selection.facts = facts
         self.partners = selection.partners

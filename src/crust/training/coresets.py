@@ -16,6 +16,7 @@ from crust.training.method import Selection
 
 Grouping = Literal["prediction", "label", "none"]
 Rule = Literal["greedy", "central", "small-loss", "random"]
+Budget = Literal["label", "group"]
 Weights = Literal["cluster", "none"]
 
 
@@ -29,6 +30,7 @@ def choose(
     grouping: Grouping,
     rule: Rule,
     seed: int,
+    budget: Budget = "group",
 ) -> Coreset:
     """A coreset of the given share: the rule applied in each group.
 
@@ -41,6 +43,8 @@ def choose(
         grouping: by predicted class, by given label, or not at all.
         rule: facility location, most central, smallest loss, or at random.
         seed: for `random`.
+        budget: what is divided in proportion: the share of every group, or that of every given label, which then has
+            those of its examples that rank highest in their groups (`central` and `small-loss` only).
 
     Returns:
         The coreset, with indices into all examples.
@@ -52,13 +56,28 @@ def choose(
         [1]
     """
     groups = {"prediction": predictions, "label": labels, "none": None}[grouping]
+    if budget == "label":
+        ranks = losses if rule == "small-loss" else _central_ranks(proxies, groups)
+        return _smallest(ranks, labels, share)
     if rule == "small-loss":
         return _smallest(losses, groups, share)
     return select(proxies, share, groups=groups, algorithm=rule, seed=seed)
 
 
+def _central_ranks(proxies: NDArray[np.floating], groups: NDArray[np.int64] | None) -> NDArray[np.float64]:
+    """The share of its group that is more central than an example: comparable between groups of any size and width."""
+    n = len(proxies)
+    order = select(proxies, n, groups=groups, algorithm="central").indices
+    codes = np.zeros(n, np.int64) if groups is None else np.unique(groups, return_inverse=True)[1]
+    sizes = np.bincount(codes)
+    place = np.arange(n) - (np.cumsum(sizes) - sizes)[codes[order]]
+    ranks = np.empty(n)
+    ranks[order] = place / sizes[codes[order]]
+    return ranks
+
+
 def _smallest(losses: NDArray[np.floating], groups: NDArray[np.int64] | None, share: float) -> Coreset:
-    """The examples with the smallest losses of each group; everyone belongs to the next smaller chosen loss."""
+    """The examples with the smallest losses (or ranks) of each group; everyone belongs to the next smaller chosen."""
     from crust.selection.budget import resolve_k, split_budget
 
     n = len(losses)
@@ -81,53 +100,16 @@ def _smallest(losses: NDArray[np.floating], groups: NDArray[np.int64] | None, sh
     return Coreset(found, weights, assignment, np.zeros(len(found)), float(far.sum(dtype=np.float64)), far)
 
 
-def feed(
-    coreset: Coreset, labels: NDArray[np.int64], losses: NDArray[np.floating], least: float
-) -> tuple[Coreset, list[int]]:
-    """See to it that no class starves: a label of which too few are chosen gets those of its smallest losses too.
-
-    Without this a class that the network has not learnt yet can vanish: nobody is predicted as it, so its examples are
-    the outsiders of other groups, are not chosen, and cannot be learnt.
-
-    Args:
-        coreset: what was chosen.
-        labels: the given labels.
-        losses: of the given labels.
-        least: the part of the coreset's share that each label must have at least; 0: as it is.
-
-    Returns:
-        The coreset, with those that were added at its end, and the labels that needed it.
+def starving(chosen: NDArray[np.int64], labels: NDArray[np.int64], least: float = 0.25) -> list[int]:
+    """The given labels of which hardly anyone was chosen: less than a part of what their number would let expect.
 
     Example:
-        >>> coreset = Coreset([0, 1], [3, 1], [0, 1, 0, 0], [1.0, 1.0], 0.0, np.zeros(4))
-        >>> fed, starving = feed(coreset, np.array([0, 0, 1, 1]), np.array([0.1, 0.1, 3.0, 2.0]), 0.5)
-        >>> fed.indices.tolist(), fed.weights.tolist(), starving
-        ([0, 1, 3], [2, 1, 1], [1])
+        >>> starving(np.array([0, 1, 2]), np.array([0, 0, 0, 1, 1, 1]))
+        [1]
     """
-    counts, chosen = np.bincount(labels), np.bincount(labels[coreset.indices], minlength=labels.max() + 1)
-    needed = np.ceil(least * len(coreset.indices) / coreset.n * counts).astype(np.int64)
-    starving = [int(label) for label in np.flatnonzero(chosen < needed)]
-    if not starving:
-        return coreset, []
-    outside = np.ones(coreset.n, bool)
-    outside[coreset.indices] = False
-    added = []
-    for label in starving:
-        own = np.flatnonzero(outside & (labels == label))
-        added.append(own[np.argsort(losses[own], kind="stable")[: needed[label] - chosen[label]]])
-    new = np.concatenate(added)
-    k = len(coreset.indices)
-    assignment, distances = coreset.assignment.copy(), coreset.distances.copy()
-    assignment[new], distances[new] = k + np.arange(len(new)), 0.0
-    fed = Coreset(
-        np.concatenate([coreset.indices, new]),
-        np.bincount(assignment, minlength=k + len(new)),
-        assignment,
-        np.concatenate([coreset.gains, np.zeros(len(new))]),
-        float(distances.sum(dtype=np.float64)),
-        distances,
-    )
-    return fed, starving
+    counts, found = np.bincount(labels), np.bincount(labels[chosen], minlength=labels.max() + 1)
+    expected = len(chosen) / len(labels) * counts
+    return [int(label) for label in np.flatnonzero((found < least * expected) & (counts > 0))]
 
 
 def cluster_partners(coreset: Coreset, rng: np.random.Generator, each: int = 1) -> NDArray[np.int64]:
