@@ -334,7 +334,9 @@ def _codes(labels: Any, examples: Examples) -> NDArray[np.int64]:
     return encode_labels(values, examples.classes)[0]
 
 
-def _maker(model: nn.Module | str | Callable[[], nn.Module], examples: Examples, settings: TrainSettings) -> Callable[[int], nn.Module]:
+def _maker(
+    model: nn.Module | str | Callable[[], nn.Module], examples: Examples, settings: TrainSettings
+) -> Callable[[int], nn.Module]:
     """A function that makes network number i: the given one first, others with weights of their own."""
     classes = len(examples.classes)
     pixels = settings.channels_last and examples.kind == "images"
@@ -348,7 +350,9 @@ def _maker(model: nn.Module | str | Callable[[], nn.Module], examples: Examples,
             if not isinstance(model, nn.Module):
                 network = model()
                 if not isinstance(network, nn.Module):
-                    raise InputError(f"the function given as model makes a {type(network).__name__}: let it make a network")
+                    raise InputError(
+                        f"the function given as model makes a {type(network).__name__}: let it make a network"
+                    )
                 return network.to(memory_format=layout)
             network = copy.deepcopy(model)
             if i:

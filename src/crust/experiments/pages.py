@@ -6,12 +6,11 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from crust.experiments.methods_page import methods_page
 from crust.experiments.results import find
 from crust.experiments.specs import make
-from crust.experiments.tables import bold_best, cell, is_ceiling, markdown, of_runs
-from crust.methods import METHODS
+from crust.experiments.tables import INTRODUCTION, NOISES, SEEDS, bold_best, cell, is_ceiling, markdown, of_runs, runs
 
-MISSING = "A dash is a run that has not been made yet. Seconds are not compared yet."
 TRIED = (
     "Symmetric noise of 0.5, one seed. `memory`: probabilities averaged over the epochs; `average`: weights "
     "averaged over the steps; `rule=drawn`: a coreset drawn in proportion to the probability of the given label; "
@@ -20,8 +19,7 @@ TRIED = (
     "labels softened by the average."
 )
 Lines = Sequence[dict[str, Any]]
-NOISES = {"symmetric:0.5": "symmetric 0.5", "human:worse": "human `worse`"}
-CENTRAL: dict[str, Any] = {"average": 0.0, "mixup": "none", "mix_labels": False, "alpha": 1.0, "least": 0.0}
+CENTRAL: dict[str, Any] = {"average": 0.0, "mixup": "none", "mix_labels": False, "alpha": 1.0, "budget": "group"}
 TRAINING: dict[str, tuple[str, dict[str, Any]]] = {
     "`erm`": ("erm", {}),
     "`mixup`": ("mixup", {}),
@@ -33,20 +31,6 @@ TRAINING: dict[str, tuple[str, dict[str, Any]]] = {
     "`crust`": ("crust", {}),
     "`oracle`": ("oracle", {}),
 }
-SEEDS = range(5)
-INTRODUCTION = (
-    "CIFAR-10, the first 10,000 images (9,000 trained on, 1,000 held out with their noisy labels), ResNet-8, 40 "
-    "epochs, no augmentation, batch 128, SGD 0.1 with drops at 2/3 and 5/6, coreset of 50%. Test accuracy on the "
-    "10,000 test images in percent: mean ± standard deviation over seeds, and their number. The lines that this page "
-    "is made from, with every setting, are in the .jsonl files beside it; "
-    "`python -m crust.experiments.pages` builds it anew."
-)
-
-
-def runs(lines: Lines, method: str, labels: str, **settings: Any) -> list[dict[str, Any]]:
-    """The results of one specification, all seeds."""
-    found = (find(lines, make(method, labels, seed=seed, **settings)) for seed in SEEDS)
-    return [line for line in found if line is not None]
 
 
 def training(lines: Lines) -> str:
@@ -111,44 +95,36 @@ def _purity(lines: Lines) -> str:
 
 
 def _tried(lines: Lines) -> str:
-    """Variants that have gone; their lines have settings that are no longer there."""
+    """Variants that were tried; some of their settings have gone since."""
     plain = {
-        "memory": 0.0, "average": 0.0, "rule": "central", "mixup": "none", "mix_labels": False, "alpha": 1.0,
-        "weights": "none", "targets": "given", "warmup": 1,
+        "memory": 0.0, "average": 0.0, "rule": "central", "budget": "group", "mixup": "none", "mix_labels": False,
+        "alpha": 1.0, "weights": "none", "targets": "given", "warmup": 1, "least": 0.0,
     }  # fmt: skip
     rows = []
     for line in lines:
-        settings = line["spec"]["settings"]
-        if line["spec"]["method"] == "crust" and "memory" in settings:
-            words = [f"{name}={settings[name]}" for name in plain if settings.get(name, plain[name]) != plain[name]]
-            clean = cell([line["curves"]["clean"][-1]], digits=0)
-            found_wrong = cell(of_runs([line], "audit", "auroc"), scale=1, digits=3)
-            rows.append(
-                (line["accuracy"]["last"], [", ".join(words), cell([line["accuracy"]["last"]]), clean, found_wrong])
-            )
-    rows.sort(reverse=True)
-    return markdown(
-        ["different from the plain central rule", "last epoch", "right labels, %", "audit AUROC"],
-        [row for _, row in rows],
-    )
+        if "tried" not in line and line["spec"]["method"] != "crust":
+            continue
+        spec, settings = line["spec"], line["spec"]["settings"]
+        if not line.get("tried") and spec != make("crust", spec["labels"], seed=0):
+            continue
+        unmixed = settings["mixup"] == "none"
+        words = [
+            f"{name}={settings[name]}"
+            for name in plain
+            if settings.get(name, plain[name]) != plain[name] and not (unmixed and name in ("alpha", "mix_labels"))
+        ]
+        clean = cell([line["curves"]["clean"][-1]], digits=0)
+        found_wrong = cell(of_runs([line], "audit", "auroc"), scale=1, digits=3)
+        last = line["accuracy"]["last"]
+        chosen = "" if line.get("tried") else " (the rule)"
+        title = NOISES.get(spec["labels"], spec["labels"])
+        rows.append((spec["labels"], last, [title, ", ".join(words) + chosen, cell([last]), clean, found_wrong]))
+    rows.sort(key=lambda row: (row[0] != "symmetric:0.5", row[0], -row[1]))
+    header = ["labels", "different from the plain central rule", "last epoch", "right labels, %", "audit AUROC"]
+    return markdown(header, [row for *_, row in rows])
 
 
-def methods(lines: Lines) -> str:
-    """All methods side by side; what has not been run shows a dash."""
-    rows = []
-    for name, kind in METHODS.items():
-        row = [f"[`{name}`](../methods/{name}.md)"]
-        for labels in NOISES:
-            some = runs(lines, name, labels)
-            row += [cell(of_runs(some, "accuracy", each)) for each in ("last", "last10")]
-            row += [cell(of_runs(some, "audit", "auroc"), scale=1, digits=3), str(len(some))]
-        rows.append([*row, kind.needs])
-    parts = [[f"{title}: last epoch", "mean of last 10", "audit AUROC", "seeds"] for title in NOISES.values()]
-    table = markdown(["method", *parts[0], *parts[1], "needs to know"], rows)
-    return "\n\n".join(["# All methods, measured", INTRODUCTION, MISSING, table]) + "\n"
-
-
-PAGES: dict[str, Callable[[Lines], str]] = {"training.md": training, "methods.md": methods}
+PAGES: dict[str, Callable[[Lines], str]] = {"training.md": training, "methods.md": methods_page}
 
 
 def main() -> None:

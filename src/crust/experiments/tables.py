@@ -6,7 +6,30 @@ from collections.abc import Iterable, Sequence
 from statistics import mean, stdev
 from typing import Any
 
+from crust.experiments.results import find
+from crust.experiments.specs import make
 from crust.methods import METHODS
+
+SEEDS = range(5)
+NOISES = {"symmetric:0.5": "symmetric 0.5", "human:worse": "human `worse`"}
+INTRODUCTION = (
+    "CIFAR-10, the first 10,000 images (9,000 trained on, 1,000 held out with their noisy labels), ResNet-8, 40 "
+    "epochs, no augmentation, batch 128, SGD 0.1 with drops at 2/3 and 5/6, coreset of 50%. Test accuracy on the "
+    "10,000 test images in percent: mean ± standard deviation over seeds, and their number. The lines that this page "
+    "is made from, with every setting, are in the .jsonl files beside it; "
+    "`python -m crust.experiments.pages` builds it anew."
+)
+
+
+def runs(lines: Iterable[dict[str, Any]], method: str, labels: str, **settings: Any) -> list[dict[str, Any]]:
+    """The results of one specification, all seeds.
+
+    Example:
+        >>> runs([{"key": "x", "spec": make("erm", "true", seed=1)}], "erm", "true")[0]["key"]
+        'x'
+    """
+    found = (find(lines, make(method, labels, seed=seed, **settings)) for seed in SEEDS)
+    return [line for line in found if line is not None]
 
 
 def cell(values: Sequence[float], *, scale: float = 100.0, digits: int = 1) -> str:

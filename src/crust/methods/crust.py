@@ -1,10 +1,10 @@
 """CRUST with our own rule: the most central examples of each predicted class, mixed with each other.
 
-Four changes to Algorithm 1, each measured (docs/methods/crust.md). The most central examples instead of medoids weighted
-by the sizes of their clusters, since a representative subset represents the noise too. The budget goes to the given
-labels, not to the predicted classes, so that a class which is seldom predicted does not starve. All examples are looked
-at with weights averaged over the last steps, since a network at a high learning rate is a poor judge. And partners come
-from the whole coreset, since most of the central examples are alone in their clusters.
+Four changes to Algorithm 1, each measured (docs/methods/crust.md). The most central examples instead of medoids
+weighted by the sizes of their clusters, since a representative subset represents the noise too. The budget goes to the
+given labels, not to the predicted classes, so that a class which is seldom predicted does not starve. All examples are
+looked at with weights averaged over the last steps, since a network at a high learning rate is a poor judge. And
+partners come from the whole coreset, since most of the central examples are alone in their clusters.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ class CrustSettings(Settings):
     noise_rate: Rate = "estimate"  # for auto: the share of wrong labels, or where to take it from
     grouping: coresets.Grouping = "prediction"
     rule: coresets.Rule = "central"
-    budget: coresets.Budget = "label"  # who gets its part of the share: every given label, so that none starves, or group
+    budget: coresets.Budget = (
+        "label"  # who gets its part of the share: every given label, so that none starves, or group
+    )
     proxy: Literal["logits", "features", "exact"] = "logits"
     average: float = Field(
         0.99, ge=0, lt=1

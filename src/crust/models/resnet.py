@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from torch import Tensor, nn
-from torch.nn.functional import pad, relu
+from torch.nn.functional import avg_pool2d, pad, relu
 
 from crust.errors import InputError
 from crust.models.parts import image_channels, initialise
@@ -52,7 +52,8 @@ class ResNet(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Logits of a batch of images."""
         x = relu(self.norm(self.conv(x)), inplace=True)
-        return self.linear(self.blocks(x).mean((2, 3)))
+        x = self.blocks(x)
+        return self.linear(avg_pool2d(x, x.shape[-2:]).flatten(1))
 
 
 class _Block(nn.Module):
@@ -70,5 +71,7 @@ class _Block(nn.Module):
         y = relu(self.norm1(self.conv1(x)), inplace=True)
         y = self.norm2(self.conv2(y))
         if self.new:
-            x = pad(x[:, :, ::2, ::2], (0, 0, 0, 0, self.new // 2, self.new - self.new // 2))
+            # Pooling of single pixels is x[:, :, ::2, ::2]. The gradient of a slice would leave the channels-last
+            # layout, and all that it is then added to takes several times as long.
+            x = pad(avg_pool2d(x, 1, stride=2), (0, 0, 0, 0, self.new // 2, self.new - self.new // 2))
         return relu(y.add_(x), inplace=True)
