@@ -12,7 +12,7 @@ from crust.errors import InputError
 from crust.methods import METHODS
 from crust.methods.crust_released import central_by_label
 from crust.training.context import Context
-from crust.training.method import Batch, Output
+from crust.training.method import Batch
 from crust.training.processes import Processes
 from crust.training.settings import TrainSettings
 
@@ -139,41 +139,6 @@ def test_crust_released_waits_then_selects_then_mixes():
     moved = [i for i in range(10) if index[i] != method.partners[rows[i]]]
     shares = [float((batch.x[i] - other[i]).norm() / (x[i] - other[i]).norm()) for i in moved]
     assert shares == pytest.approx([shares[0]] * len(shares), abs=1e-4)  # one share a batch
-
-
-def test_crust_looks_through_weights_that_are_averaged_over_its_steps():
-    kind = METHODS["crust"]
-    method = kind(kind.Settings(share=0.5, average=0.8, warmup=0))
-    found = context()
-    network, expected = found.networks[0], None
-    for step in range(30):
-        with torch.no_grad():
-            for parameter in network.parameters():
-                parameter.add_(0.01 * (step + 1))
-        now = {name: value.clone() for name, value in network.state_dict().items()}
-        keep = min(0.8, step / (step + 10))
-        expected = now if expected is None else {n: keep * expected[n] + (1 - keep) * now[n] for n in now}
-        if step < 29:
-            method.losses([Output(torch.zeros(2, CLASSES))], Batch(None, torch.zeros(2).long(), None, None), found)
-    method.end_epoch(found)
-    found.forget_pass()
-    before = {name: value.clone() for name, value in network.state_dict().items()}
-    seen = found.look_at_all()
-    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
-    network.load_state_dict(expected)
-    assert seen.proxies == pytest.approx(by_hand(found)[0], abs=1e-4)
-    network.load_state_dict(before)
-    assert np.abs(seen.proxies - by_hand(found)[0]).max() > 1e-3
-
-
-def test_without_an_average_crust_sees_this_moment_alone():
-    kind = METHODS["crust"]
-    method = kind(kind.Settings(average=0.0, warmup=0))
-    found = context(1)
-    method.end_epoch(found)
-    method.begin_epoch(found)
-    assert found.averaged is None
-    assert found.look_at_all().proxies == pytest.approx(by_hand(found)[0], abs=1e-5)
 
 
 @pytest.mark.parametrize("share", ["auto", 0.4])

@@ -19,7 +19,7 @@ TRIED = (
     "labels softened by the average."
 )
 Lines = Sequence[dict[str, Any]]
-CENTRAL: dict[str, Any] = {"average": 0.0, "mixup": "none", "mix_labels": False, "alpha": 1.0, "budget": "group"}
+CENTRAL: dict[str, Any] = {"mixup": "none", "mix_labels": False, "alpha": 1.0, "budget": "group"}
 TRAINING: dict[str, tuple[str, dict[str, Any]]] = {
     "`erm`": ("erm", {}),
     "`mixup`": ("mixup", {}),

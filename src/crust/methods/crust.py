@@ -1,10 +1,9 @@
 """CRUST with our own rule: the most central examples of each predicted class, mixed with each other.
 
-Four changes to Algorithm 1, each measured (docs/methods/crust.md). The most central examples instead of medoids
+Three changes to Algorithm 1, each measured (docs/methods/crust.md). The most central examples instead of medoids
 weighted by the sizes of their clusters, since a representative subset represents the noise too. The budget goes to the
-given labels, not to the predicted classes, so that a class which is seldom predicted does not starve. All examples are
-looked at with weights averaged over the last steps, since a network at a high learning rate is a poor judge. And
-partners come from the whole coreset, since most of the central examples are alone in their clusters.
+given labels, not to the predicted classes, so that a class which is seldom predicted does not starve. And partners come
+from the whole coreset, since most of the central examples are alone in their clusters.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from torch import Tensor
 from crust.errors import InputError
 from crust.selection import Coreset
 from crust.training import coresets
-from crust.training.averaging import WeightAverage
 from crust.training.context import Context
 from crust.training.knowledge import Rate
 from crust.training.losses import cross_entropy, soft_cross_entropy
@@ -36,9 +34,6 @@ class CrustSettings(Settings):
         "label"  # who gets its part of the share: every given label, so that none starves, or group
     )
     proxy: Literal["logits", "features", "exact"] = "logits"
-    average: float = Field(
-        0.99, ge=0, lt=1
-    )  # how much of the averaged weights a step keeps; 0: the weights as they are
     weights: coresets.Weights = "none"
     mixup: Literal["coreset", "cluster", "none"] = "coreset"  # where an example's partner comes from
     mix_labels: bool = True  # False: an example keeps its own label
@@ -64,7 +59,6 @@ class Crust(Method):
         self.estimates_itself = share != "auto"  # the noise rate then chooses nothing
         self.coreset: Coreset | None = None
         self.partners: NDArray[np.int64] | None = None
-        self.steady = WeightAverage(self.settings.average)
 
     def _check_budget(self) -> None:
         """What goes by clusters needs medoids of groups, and so does facility location."""
@@ -86,7 +80,6 @@ class Crust(Method):
                 return None
             self.partners = context.rng("partners").permutation(context.n)  # the coreset is everyone as yet
             return Selection(np.arange(context.n), partners=self.partners)
-        context.averaged = self.steady.weights or None  # a resumed run comes by here first
         facts: dict[str, Any] = {}
         if self.looks_at_all(context.epoch) or self.coreset is None:
             share = self._share(context)
@@ -130,28 +123,12 @@ class Crust(Method):
         return mix_with(batch, partners, context, alpha=settings.alpha, beta=settings.alpha, labels=settings.mix_labels)
 
     def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
-        if self.settings.average:
-            self.steady.update(context.processes.bare(context.networks[0]))
         if batch.target is None:
             return [cross_entropy(outputs[0].logits, batch.y, batch.weight)]
         return [soft_cross_entropy(outputs[0].logits, batch.target, batch.weight)]
 
-    def end_epoch(self, context: Context) -> None:
-        if self.settings.average:
-            # The weights at the end of an epoch count twice, here and before the next step: the look needs them now.
-            self.steady.update(context.processes.bare(context.networks[0]))
-            context.processes.share(self.steady.weights)  # each has seen BatchNorm statistics of its own
-            context.averaged = self.steady.weights
-
     def state(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        if self.settings.average:
-            found["steady"] = self.steady.state()
-        if self.coreset is not None:
-            found["coreset"] = self.coreset.arrays()
-        return found
+        return {} if self.coreset is None else {"coreset": self.coreset.arrays()}
 
     def load_state(self, state: dict[str, Any]) -> None:
         self.coreset = Coreset.from_arrays(state["coreset"]) if "coreset" in state else None
-        if "steady" in state:
-            self.steady.load(state["steady"])

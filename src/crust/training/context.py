@@ -15,7 +15,6 @@ from crust import gradients
 from crust.data import batches
 from crust.networks import evaluating, run
 from crust.training import randomness
-from crust.training.averaging import wearing
 from crust.training.batching import cut, walk
 from crust.training.looking import Prediction, Tap, predict
 from crust.training.method import Known, Output
@@ -80,7 +79,6 @@ class Context:
         self.stage, self.epoch, self.epochs, self.step = 0, 0, settings.epochs, 0
         self.active = len(networks)  # how many are trained in this stage
         self.knowledge: dict[str, Known] = {}  # what is known of the noise, and from where
-        self.averaged: dict[str, torch.Tensor] | None = None  # weights to look at all examples with, if not its own
         self.cost = Cost()
         self._taps: dict[int, Tap] = {}
         self._pass: dict[tuple[Any, ...], gradients.GradientPass] = {}
@@ -191,8 +189,7 @@ class Context:
                 pieces = batches(seen, mine, self.settings.eval_batch_size, **options)
             place = (self.settings.seed, "look", self.stage, self.epoch, self.processes.rank)
             model = self.processes.bare(self.networks[network])
-            worn = None if network or train_mode else self.averaged
-            with wearing(model, worn), randomness.seeded(*place) if train_mode else nullcontext():  # for dropout
+            with randomness.seeded(*place) if train_mode else nullcontext():  # for dropout
                 found = gradients.proxies(
                     model,
                     pieces,

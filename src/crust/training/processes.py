@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -70,12 +70,6 @@ class Processes:
         if self.count > 1:
             for buffer in self.bare(network).buffers():
                 torch.distributed.broadcast(buffer, 0)
-
-    def share(self, tensors: Mapping[str, torch.Tensor]) -> None:
-        """Give every process the tensors of the first."""
-        if self.count > 1:
-            for tensor in tensors.values():
-                torch.distributed.broadcast(tensor, 0)
 
     def sums(self, numbers: Sequence[int]) -> list[int]:
         """Whole numbers summed over the processes."""
