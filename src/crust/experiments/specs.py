@@ -23,7 +23,7 @@ SCALES: dict[str, dict[str, Any]] = {
     "paper": {"data": "cifar10", "limit": None, "model": "resnet32", "augment": True, "experiment": {"epochs": 120}},
 }  # fmt: skip
 
-RUNTIME = {"stop_after", "workers", "keep_every"}  # how a run is carried out, not what it is
+RUNTIME = {"stop_after", "workers", "keep_every", "top"}  # how a run is carried out and measured, not what it is
 
 
 def make(
