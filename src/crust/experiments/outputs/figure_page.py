@@ -16,13 +16,10 @@ __all__ = ["as_csv", "as_markdown", "panels_of", "pictures"]
 Panels = Mapping[str, str]  # the name of a curve in a result line, and its title
 
 
-def panels_of(summary: Summary, row: str, panels: Panels) -> dict[str, dict[str, Curve]]:
+def panels_of(summary: Summary, row: str, panels: Panels) -> dict[str, dict[str, Curve | None]]:
     """The curves of a row, by the title of the panel and by the column."""
-    found: dict[str, dict[str, Curve]] = {}
-    for name, title in panels.items():
-        curves = {cell.entry.column: curve(cell, name) for cell in summary.row(row)}
-        found[title] = {column: one for column, one in curves.items() if one is not None}
-    return found
+    cells = summary.row(row)
+    return {title: {cell.entry.column: curve(cell, name) for cell in cells} for name, title in panels.items()}
 
 
 def pictures(summary: Summary, panels: Panels) -> dict[str, bytes]:

@@ -54,7 +54,7 @@ def curve(cell: Cell, name: str) -> Curve | None:
     )
 
 
-def picture(panels: Mapping[str, Mapping[str, Curve]]) -> bytes:
+def picture(panels: Mapping[str, Mapping[str, Curve | None]]) -> bytes:
     """Panels side by side as a PNG: a line for the mean, a band of one standard deviation around it.
 
     Args:
@@ -62,6 +62,7 @@ def picture(panels: Mapping[str, Mapping[str, Curve]]) -> bytes:
     """
     import matplotlib
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     style: dict[Any, Any] = {
         "font.size": 9,
@@ -70,13 +71,14 @@ def picture(panels: Mapping[str, Mapping[str, Curve]]) -> bytes:
         "axes.edgecolor": "#7b8794",
     }
     buffer = BytesIO()
-    names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
     with matplotlib.rc_context(style):
         figure = Figure(figsize=(4.2 * len(panels), 3.6), dpi=130, layout="constrained")
         every = figure.subplots(1, len(panels), squeeze=False)[0]
         for axes, (title, curves) in zip(every, panels.items(), strict=True):
-            for name, found in curves.items():
-                colour = COLOURS[names.index(name) % len(COLOURS)]
+            for number, (name, found) in enumerate(curves.items()):
+                if found is None:
+                    continue
+                colour = COLOURS[number % len(COLOURS)]
                 points = found.points()
                 epochs, middle = [x for x, _, _ in points], [100 * y for _, y, _ in points]
                 axes.plot(epochs, middle, color=colour, linewidth=1.8, label=name)
@@ -85,8 +87,9 @@ def picture(panels: Mapping[str, Mapping[str, Curve]]) -> bytes:
             axes.set_title(title, loc="left", color="#1f2933")
             axes.set_xlabel("epoch")
             axes.grid(axis="y", color="#e4e7eb", linewidth=0.8)
+            axes.yaxis.set_major_locator(MaxNLocator(steps=[1, 2, 5, 10], integer=True))
             axes.yaxis.set_major_formatter("{x:.0f}%")
-            if curves:
+            if any(curves.values()):
                 axes.legend(frameon=False)
             else:
                 axes.text(0.5, 0.5, "no runs yet", ha="center", va="center", transform=axes.transAxes)

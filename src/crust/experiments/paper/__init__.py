@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from crust.errors import choices
 from crust.experiments.paper import figure1, published, table1, table2, table3
 from crust.experiments.paper.experiment import Experiment
+from crust.experiments.paper.results_page import page_of
 
-__all__ = ["EXPERIMENTS", "Experiment"]
+__all__ = ["EXPERIMENTS", "Experiment", "write_page"]
 
 CIFAR = {
     "paper": (
@@ -79,3 +85,35 @@ EXPERIMENTS: dict[str, Experiment] = {
         ),
     )
 }
+
+
+def write_page(
+    names: Iterable[str],
+    lines: Iterable[dict[str, Any]],
+    scale: str,
+    path: str | Path,
+    *,
+    seeds: int | Iterable[int] | None = None,
+    seconds: bool = True,
+) -> Path:
+    """Write one page with tables that can be sorted, curves, and all runs: an HTML file that needs nothing else.
+
+    Args:
+        names: of `EXPERIMENTS`; those that are not defined at the scale are left out.
+        lines: from `read`.
+        scale: `paper`, `cpu` or `smoke`.
+        path: of the page.
+        seeds: those that are asked for; by default the scale's.
+        seconds: whether time is compared too; not where runs shared their machine with others.
+
+    Returns:
+        The path.
+
+    Example:
+        >>> import tempfile
+        >>> path = write_page(["figure1"], [], "cpu", tempfile.mkdtemp() + "/results.html")
+        >>> "6 of 6 runs" in path.read_text()
+        True
+    """
+    asked = {name: EXPERIMENTS[choices(name, EXPERIMENTS, "experiment")] for name in names}
+    return page_of(asked, lines, scale, path, seeds, seconds)

@@ -42,6 +42,6 @@ def entries(scale: str) -> list[Entry]:
                     labels, options, test = "given", {**PAPER, **own_settings(method, scale)}, name
                 else:
                     labels, options, test = "symmetric:0.2", {"tests": ("test",), **own_settings(method, scale)}, "test"
-                measure = ("tests", test, f"top{number}")
+                measure = ("tests", test, f"top{number}", "last")
                 found.append(Entry(method, f"{title} top-{number}", method, labels, options, measure))
     return found
