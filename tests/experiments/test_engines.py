@@ -7,14 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
+from tests.experiments.common import SPECS, substance, tiny
 
 from crust.errors import InputError
 from crust.experiments import Local, Work, key, read, run_grid
 from crust.experiments.engines import local
 from crust.experiments.engines.work import failure
-from tests.experiments.common import SPECS, substance, tiny
 
 
 def go(specs, folder, engine, tell=lambda event: None):
@@ -97,7 +98,7 @@ if __name__ == "__main__":
 def test_processes_end_with_the_one_that_started_them(tmp_path):
     (tmp_path / "driver.py").write_text(DRIVER)
     words = [sys.executable, str(tmp_path / "driver.py"), str(tmp_path)]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, os.getcwd()])}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path.cwd())])}
     driver = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=env)
     seen = {}
     for line in driver.stdout:
@@ -125,8 +126,7 @@ def _alive(process):
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    with open(f"/proc/{process}/stat") as file:
-        return file.read().rpartition(")")[2].split()[0] != "Z"
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 @pytest.mark.slow

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 
 import pytest
+from tests.experiments.common import SPECS, substance, tiny
 
 from crust.errors import InputError
 from crust.experiments import Local, Ray, Work, key, read, run_grid
-from tests.experiments.common import SPECS, substance, tiny
 
 pytest.importorskip("ray")
 # Ray leaves its sockets and log files to the end of the process.

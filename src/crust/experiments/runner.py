@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -69,7 +70,8 @@ def run_grid(
 
     todo = missing(specs, [*read(work.results), *known])
     if not retry_failed:
-        todo = [spec for spec in todo if failure(spec, work.folder) is None]
+        failed = failures(todo, work.folder)
+        todo = [spec for spec in todo if key(spec) not in failed]
     if todo:
         engine.run(todo, work, hear)
     if held:  # by now whoever had them may be done, or gone
@@ -143,6 +145,12 @@ def missing(specs: Iterable[Spec], lines: Sequence[dict[str, Any]]) -> list[Spec
     return [spec for name, spec in {key(spec): spec for spec in specs}.items() if name not in there]
 
 
+def failures(specs: Iterable[Spec], folder: Path) -> dict[str, str]:
+    """The errors of the runs that have failed, by key."""
+    found = {key(spec): failure(spec, folder) for spec in specs}
+    return {name: error for name, error in found.items() if error is not None}
+
+
 def title(spec: Spec) -> str:
     """A run in a few words.
 
@@ -158,4 +166,11 @@ def _anywhere(work: Work) -> Work:
     """The same with absolute paths: workers may stand in another folder."""
     data = work.data_dir or Path(os.environ.get("CRUST_DATA") or "data")
     human = None if work.human_labels is None else work.human_labels.absolute()
-    return Work(work.results.absolute(), work.folder.absolute(), data.absolute(), human, work.keep_every, Path.cwd())
+    return dataclasses.replace(
+        work,
+        results=work.results.absolute(),
+        folder=work.folder.absolute(),
+        data_dir=data.absolute(),
+        human_labels=human,
+        here=Path.cwd(),
+    )

@@ -32,6 +32,7 @@ def run(
     data_dir: str | Path | None = None,
     human_labels: str | Path | None = None,
     keep_every: int | None = None,
+    workers: int = 0,
     report: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
     """Run a specification, or go on with it where its folder holds a checkpoint, and return the result line.
@@ -42,6 +43,7 @@ def run(
         data_dir: where the datasets are.
         human_labels: an .npz of people's labels, for `human:NAME`.
         keep_every: epochs between checkpoints that stay, for `crust theory`; None: only the newest two.
+        workers: processes that read images which do not fit into memory.
         report: called with the history's line after every epoch.
 
     Example:
@@ -60,13 +62,14 @@ def run(
         bundle.train.with_labels(given),
         method=spec["method"],
         true_labels=None if truth is None else bundle.train.decode(truth),
-        test_set=_tests(bundle, spec) or bundle.test,
+        test_set=named_tests(bundle, spec) or bundle.test,
         validation=spec["validation"],
         augment=spec["augment"],
         run_dir=folder,
         resume=True,
         report=report,
         keep_every=keep_every,
+        workers=workers,
         top=5 if spec.get("tests") else None,
         **spec["experiment"],
         **spec["settings"],
@@ -74,7 +77,7 @@ def run(
     return _line(spec, result, None if truth is None else given != truth)
 
 
-def _tests(bundle: Bundle, spec: dict[str, Any]) -> dict[str, Examples]:
+def named_tests(bundle: Bundle, spec: dict[str, Any]) -> dict[str, Examples]:
     """The test sets that are asked for by name."""
     there = {name: one for name, one in {"test": bundle.test, **bundle.more_tests}.items() if one is not None}
     for name in spec.get("tests", []):

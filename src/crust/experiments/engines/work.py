@@ -35,6 +35,7 @@ class Work:
         data_dir: where the datasets are.
         human_labels: an .npz of people's labels.
         keep_every: epochs between checkpoints that stay; None: only the newest two of each run.
+        workers: processes of each run that read images which do not fit into memory.
         here: the folder that relative paths are seen from, also those in a specification.
 
     Example:
@@ -47,6 +48,7 @@ class Work:
     data_dir: Path | None = None
     human_labels: Path | None = None
     keep_every: int | None = None
+    workers: int = 0
     here: Path | None = None
 
     def place(self, spec: Spec) -> Path:
@@ -116,6 +118,7 @@ def carry_out(spec: Spec, work: Work, tell: Tell) -> Event:
                 data_dir=work.data_dir,
                 human_labels=work.human_labels,
                 keep_every=work.keep_every,
+                workers=work.workers,
                 report=lambda line: tell(Event("epoch", spec, line)),
             )
             # Before anybody is told: whoever started us may be gone by now.
