@@ -40,7 +40,7 @@ def as_markdown(summary: Summary, panels: Panels) -> str:
             continue
         parts += [f"## `{row}`", f"![{row}: {', '.join(panels.values())}]({_stem(summary, row)}.png)"]
         parts += [f"{title}, percent:\n\n{_numbers(cells, name)}" for name, title in panels.items()]
-    parts.append("A line is the mean over seeds, its band one standard deviation; in brackets the number of runs.")
+    parts.append("A line is the mean over seeds, its band one standard deviation.")
     return "\n\n".join([*parts, missing(summary)]) + "\n"
 
 

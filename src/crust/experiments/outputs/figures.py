@@ -8,7 +8,7 @@ from io import BytesIO
 from statistics import mean, stdev
 from typing import Any
 
-from crust.experiments.outputs.summary import Cell
+from crust.experiments.outputs.summary import Cell, number_of
 
 __all__ = ["Curve", "curve", "picture"]
 
@@ -36,6 +36,9 @@ class Curve:
 def curve(cell: Cell, name: str) -> Curve | None:
     """The curve of a cell's runs; None where they have none.
 
+    Only as many epochs as the experiment has, from the end: what methods do before, to estimate or to prepare, is no
+    part of it.
+
     Example:
         >>> from crust.experiments.entries import Entry
         >>> lines = {0: {"curves": {"clean": [0.5, 0.6]}}, 1: {"curves": {"clean": [0.5, 0.8]}}}
@@ -43,7 +46,7 @@ def curve(cell: Cell, name: str) -> Curve | None:
         >>> [(i, round(m, 2), round(d, 2)) for i, m, d in found.points()]
         [(1, 0.5, 0.0), (2, 0.7, 0.14)]
     """
-    some: list[list[Any]] = [(line.get("curves") or {}).get(name) or [] for line in cell.lines.values()]
+    some: list[list[Any]] = [_tail(line, (line.get("curves") or {}).get(name) or []) for line in cell.lines.values()]
     longest = max(map(len, some), default=0)
     epochs = [[values[i] for values in some if i < len(values) and values[i] is not None] for i in range(longest)]
     if not any(epochs):
@@ -52,6 +55,11 @@ def curve(cell: Cell, name: str) -> Curve | None:
         [mean(values) if values else None for values in epochs],
         [stdev(values) if len(values) > 1 else 0.0 if values else None for values in epochs],
     )
+
+
+def _tail(line: dict[str, Any], values: list[Any]) -> list[Any]:
+    epochs = number_of(line, "spec", "experiment", "epochs")
+    return values if epochs is None else values[-int(epochs) :]
 
 
 def picture(panels: Mapping[str, Mapping[str, Curve | None]]) -> bytes:

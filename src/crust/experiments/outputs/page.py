@@ -17,6 +17,7 @@ __all__ = ["build"]
 
 HERE = Path(__file__).parent
 CURVES = 5  # that fit one chart with their names
+TONES = {"erm": 5, "crust-paper": 2, "crust-released": 3, "crust": 1}  # the same colours in every chart
 NAME = 20  # letters of a name in a chart
 
 
@@ -108,8 +109,8 @@ def _table(summary: Summary, seconds: bool) -> list[object]:
     if any(charts):
         hint = (
             "Test accuracy over the epochs: `erm`, the three variants of CRUST and the best other method; mean over "
-            "seeds and a band of one standard deviation. Methods that estimate or train twice have more epochs. "
-            "Point at a curve to read its values."
+            "seeds and a band of one standard deviation. What methods do before, to estimate or to prepare, is left "
+            "out. Point at a curve to read its values."
         )
         parts += [tag("h3", "Curves"), tag("p", _marked(hint), class_="hint"), tag("div", *charts, class_="charts")]
     return parts
@@ -139,7 +140,7 @@ def sortable(caption: str, columns: Sequence[Column], rows: Iterable[Sequence[Sh
     heads = [
         tag(
             "th",
-            tag("button", column.title, type="button"),
+            tag("button", join([tag("span", word) for word in column.title.split()], " "), type="button"),
             scope="col",
             class_=column.kind,
             data_kind="number" if column.number else "text",
@@ -168,13 +169,17 @@ def _missing(summary: Summary) -> Html:
 def _accuracies(summary: Summary, column: str) -> Html:
     """Test accuracy over the epochs for those that matter most in a column; nothing where names are too long."""
     there = {row: cell for (row, name), cell in summary.cells.items() if name == column and cell.mean is not None}
-    chosen = [row for row in there if row == "erm" or row.startswith("crust")]
-    others = sorted((row for row in there if row not in chosen), key=lambda row: -(there[row].mean or 0.0))
-    drawn = (chosen + others)[:CURVES] if len(chosen) < CURVES else chosen[:CURVES]
+    if column != summary.columns[0] and any(cell.entry.measure[0] != "accuracy" for cell in there.values()):
+        return Html("")  # of several test sets, curves are those of the first
+    others = sorted((row for row in there if row not in TONES), key=lambda row: -(there[row].mean or 0.0))
+    drawn = [row for row in TONES if row in there]
+    drawn += others[: max(0, CURVES - len(drawn))] if len(drawn) < len(TONES) else others[:1]
     if any(len(row) > NAME for row in drawn):
         return Html("")
-    found = {row: curve(there[row], "test_accuracy") for row in there if row in drawn}
-    return _chart(found, column)
+    curves = {row: curve(there[row], "test_accuracy") for row in drawn}
+    free = [tone for tone in range(6) if tone not in TONES.values()]
+    tones = TONES | dict(zip([row for row in drawn if row not in TONES], free * CURVES, strict=False))
+    return _chart(curves, column, tones)
 
 
 def _figure(summary: Summary, panels: Mapping[str, str]) -> list[object]:
@@ -182,17 +187,18 @@ def _figure(summary: Summary, panels: Mapping[str, str]) -> list[object]:
     for row in summary.rows:
         charts = [_chart(curves, title) for title, curves in panels_of(summary, row, panels).items()]
         if any(charts):
-            parts += [tag("h3", tag("code", row)), tag("div", *charts, class_="charts")]
+            parts += [tag("h3", tag("code", row)), tag("div", *charts, class_="charts three")]
     if parts:
         words = "Mean over seeds, and a band of one standard deviation. Point at a curve to read its values."
         parts.append(tag("p", words, class_="hint"))
     return [*parts, _missing(summary)]
 
 
-def _chart(curves: Mapping[str, Curve | None], title: str) -> Html:
+def _chart(curves: Mapping[str, Curve | None], title: str, tones: Mapping[str, int] | None = None) -> Html:
+    numbers = tones or {name: number % 6 for number, name in enumerate(curves)}
     lines = [
-        Line(name if len(name) <= NAME else f"{name[: NAME - 1]}…", one.middle, tone % 6, one.deviation)
-        for tone, (name, one) in enumerate(curves.items())
+        Line(name if len(name) <= NAME else f"{name[: NAME - 1]}…", one.middle, numbers[name], one.deviation)
+        for name, one in curves.items()
         if one is not None
     ]
     return line_chart(lines, title, top=None) if lines else Html("")

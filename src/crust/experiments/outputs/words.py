@@ -96,7 +96,7 @@ def cost(cells: Iterable[Cell], of: str) -> float | None:
 def legend(summary: Summary, seconds: bool) -> str:
     """How to read a table."""
     words = (
-        "Percent in the last epoch: mean ± standard deviation over seeds, and in brackets the number of runs. The best "
+        "Percent in the last epoch: mean ± standard deviation over seeds, and the number of runs. The best "
         "of each column is bold. "
     )
     if any(cell.reported for cell in summary.cells.values()):
