@@ -21,8 +21,13 @@ def as_markdown(summary: Summary, source: str = "", *, seconds: bool = True) -> 
         source: where the paper's numbers are from.
         seconds: whether time is compared too; not where runs shared their machine with others.
     """
-    parts = [f"# {summary.title}", summary.about, table(summary, seconds=seconds), legend(summary, seconds)]
-    parts += [missing(summary), f"The paper: {source}." if source else ""]
+    parts = [
+        f"# {_safe(summary.title)}",
+        _safe(summary.about),
+        table(summary, seconds=seconds),
+        legend(summary, seconds),
+    ]
+    parts += [_safe(missing(summary)), f"The paper: {source}." if source else ""]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -31,7 +36,7 @@ def table(summary: Summary, *, seconds: bool = True) -> str:
     pairs = {name: any(summary.cells[at].reported for at in summary.cells if at[1] == name) for name in summary.columns}
     header = [""]
     for column, paired in pairs.items():
-        header += [column, "paper"] if paired else [column]
+        header += [_safe(column), "paper"] if paired else [_safe(column)]
     header += ["passes", "seconds"] if seconds else ["passes"]
     rows = []
     for row in summary.rows:
@@ -52,6 +57,11 @@ def _ours(cell: Cell | None, best: bool, digits: int) -> str:
     text, runs = value(cell, digits)
     text = f"**{text}**" if best else text
     return f"{text}{TRUTH if cell is not None and cell.n and cell.truth else ''}{f' ({runs})' if runs else ''}"
+
+
+def _safe(text: str) -> str:
+    """Names that users give are no HTML."""
+    return text.replace("<", "&lt;")
 
 
 def _times(ratio: float | None) -> str:
