@@ -14,7 +14,7 @@ from crust.experiments.paper.table1 import VARIANTS, own_settings
 __all__ = ["entries"]
 
 METHODS = ("erm", "f-correction", "decoupling", "co-teaching", "mentornet", "d2l", "incv", *VARIANTS)
-TESTS = {"WebVision": "webvision", "ImageNet": "imagenet"}
+TESTS = {"WebVision": "test", "ImageNet": "imagenet"}
 PAPER: dict[str, Any] = {
     "data": "webvision",
     "model": "timm:inception_resnet_v2",
@@ -32,7 +32,7 @@ def entries(scale: str) -> list[Entry]:
         >>> [entry.column for entry in entries("paper")[:4]]
         ['WebVision top-1', 'WebVision top-5', 'ImageNet top-1', 'ImageNet top-5']
         >>> entries("paper")[0].spec("paper")["tests"]
-        ['webvision', 'imagenet']
+        ['test', 'imagenet']
     """
     found = []
     for method in METHODS:
