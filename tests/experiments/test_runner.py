@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
 from collections import namedtuple
@@ -51,9 +50,8 @@ def test_results_from_elsewhere_count(tmp_path):
 
 def test_a_run_that_another_process_holds_is_left_to_it(tmp_path):
     spec = tiny()
-    (tmp_path / "runs").mkdir()
-    with (tmp_path / "runs" / f"{key(spec)}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with one_run.claim(tmp_path / "runs" / key(spec)) as mine:
+        assert mine
         assert go([spec, tiny("mixup")], tmp_path)[-1] == ("held", key(spec))
         assert len(read(tmp_path / "r.jsonl")) == 1
     assert go([spec, tiny("mixup")], tmp_path) == [("begun", key(spec)), ("ended", key(spec))]
@@ -111,7 +109,7 @@ def test_a_retried_run_that_ends_has_no_error_left(tmp_path, monkeypatch):
 
 def test_folders_go_when_they_are_not_kept_but_those_of_failures_stay(tmp_path):
     go([BAD, tiny()], tmp_path, keep_runs=False)
-    assert [path.name for path in (tmp_path / "runs").iterdir() if path.is_dir()] == [key(BAD)]
+    assert [path.name for path in (tmp_path / "runs").iterdir() if path.name != ".locks"] == [key(BAD)]
 
 
 def test_a_full_disk_stops_the_grid_and_is_no_failure_of_the_run(tmp_path, monkeypatch):

@@ -17,6 +17,8 @@ from crust.models import build_model
 from crust.training.settings import TrainSettings
 
 ENOUGH = 1.0  # seconds of steps that are measured
+START = 1.0  # seconds to load data and build a network
+EPOCH = 0.05  # seconds to measure and to save, where only steps are timed
 Line = dict[str, Any]
 
 
@@ -80,37 +82,36 @@ class Estimates:
         >>> spec = make("erm", "true")
         >>> line = {"spec": spec, "cost": {"forward": 900, "backward": 300, "seconds": {"epoch": 30.0}}}
         >>> Estimates([line], {}).seconds(make("erm", "true", seed=1, epochs=80))
-        60.0
+        61.0
     """
 
     def __init__(self, lines: Iterable[Line], sizes: dict[str, Size]):
         self.sizes = sizes
         self.lines: dict[tuple[Any, ...], list[Line]] = {}
         for line in lines:
-            if line.get("cost", {}).get("seconds") and "spec" in line:
+            if "spec" in line and line.get("cost", {}).get("seconds") and work_of(line):
                 self.lines.setdefault(kind_of(line["spec"]), []).append(line)
         self._measured: dict[tuple[Any, ...], float] = {}
 
     def seconds(self, spec: Spec) -> float | None:
         """How long a run will take; None where nothing is known."""
-        alike = self.lines.get(kind_of(spec), [])
-        work = self.work(spec)
+        kind, work = kind_of(spec), self.work(spec)
         if work is None:
             return None
-        if alike:
-            return work * sum(map(seconds_of, alike)) / sum(map(work_of, alike))
-        size = self.sizes[key(spec)]
-        kind = kind_of(spec)
+        if kind in self.lines:
+            alike = self.lines[kind]
+            return START + work * sum(map(seconds_of, alike)) / sum(map(work_of, alike))
         if kind not in self._measured:
-            self._measured[kind] = step_seconds(spec, size)
-        return work * self._measured[kind]
+            self._measured[kind] = step_seconds(spec, self.sizes[key(spec)])
+        return START + EPOCH * epochs_of(spec) + work * self._measured[kind]
 
     def work(self, spec: Spec) -> float | None:
         """Passes forward of a run: those of the same method, by the number of epochs, else by its settings."""
-        alike = [line for line in self.lines.get(kind_of(spec), []) if line["spec"]["method"] == spec["method"]]
+        alike = [line for line in self.lines.get(kind_of(spec), []) if _of(line["spec"]) == _of(spec)]
         if alike:
             same = [line for line in alike if line["spec"]["settings"] == spec["settings"]] or alike
-            return mean(work_of(line) / line["spec"]["experiment"]["epochs"] for line in same) * _epochs(spec)
+            an_epoch = mean(work_of(line) / line["spec"]["experiment"]["epochs"] for line in same)
+            return an_epoch * int(spec["experiment"]["epochs"])
         size = self.sizes.get(key(spec))
         return None if size is None else planned(spec, size)
 
@@ -121,7 +122,7 @@ class Estimates:
         words = []
         if known:
             words.append(f"{known} result{'s' * (known > 1)} of the same data and network")
-        timed = sorted({kind[2] for kind in kinds if kind not in self.lines})
+        timed = sorted({kind[1] for kind in kinds if kind not in self.lines})
         if timed:
             words.append(f"a few timed steps of {', '.join(timed)} on this machine")
         return ", and ".join(words)
@@ -129,11 +130,24 @@ class Estimates:
 
 def kind_of(spec: Spec) -> tuple[Any, ...]:
     """What makes a pass cost what it costs."""
-    return spec["data"], spec["limit"], spec["model"], spec["augment"]
+    return spec["data"], spec["model"], spec["augment"]
 
 
-def _epochs(spec: Spec) -> int:
-    return int(spec["experiment"]["epochs"])
+def _of(spec: Spec) -> tuple[str, int | None]:
+    return spec["method"], spec["limit"]
+
+
+def epochs_of(spec: Spec) -> int:
+    """The epochs of all stages of a run, as far as they can be known.
+
+    Example:
+        >>> from crust.experiments import make
+        >>> epochs_of(make("erm", "true", scale="smoke", epochs=4))
+        4
+    """
+    kind = METHODS[spec["method"]]
+    method = kind(kind.Settings(**spec["settings"]))
+    return sum(stage.epochs or int(spec["experiment"]["epochs"]) for stage in method.stages())
 
 
 def step_seconds(spec: Spec, size: Size) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 from crust.errors import InputError
 from crust.experiments.engines import Event, Local, Work
 from crust.experiments.engines.work import Engine, Spec, Tell, failure, remove
+from crust.experiments.outputs.grid import entries_of
 from crust.experiments.results import append, find, read
 from crust.experiments.specs import key, today
 
@@ -151,7 +152,7 @@ def failures(specs: Iterable[Spec], folder: Path) -> dict[str, str]:
     return {name: error for name, error in found.items() if error is not None}
 
 
-def title(spec: Spec) -> str:
+def title(spec: Spec, run: str | None = None) -> str:
     """A run in a few words.
 
     Example:
@@ -159,7 +160,38 @@ def title(spec: Spec) -> str:
         >>> title(make("erm", "symmetric:0.5", seed=1))
         'cifar10 symmetric:0.5 erm seed 1'
     """
-    return f"{spec['data']} {spec['labels']} {spec['method']} seed {spec['experiment']['seed']}"
+    return f"{spec['data']} {spec['labels']} {run or spec['method']} seed {spec['experiment']['seed']}"
+
+
+def titles(specs: Sequence[Spec]) -> list[str]:
+    """Runs in a few words each, with the settings that tell them apart.
+
+    Example:
+        >>> from crust.experiments import make
+        >>> titles([make("crust", "true", share=share) for share in (0.3, 0.5)])
+        ['cifar10 true crust share=0.3 seed 0', 'cifar10 true crust share=0.5 seed 0']
+    """
+    names = {key(spec): name for (name, _), some in by_seeds(specs).items() for spec in some}
+    return [title(spec, names[key(spec)]) for spec in specs]
+
+
+def by_seeds(specs: Sequence[Spec]) -> dict[tuple[str, str], list[Spec]]:
+    """Runs that differ in their seed alone, together: by method and settings, and by labels and data.
+
+    Example:
+        >>> from crust.experiments import make
+        >>> specs = [make("crust", "true", share=share, seed=seed) for seed in (0, 1) for share in (0.3, 0.5)]
+        >>> {name: len(some) for name, some in by_seeds(specs).items()}
+        {('crust share=0.3', 'true'): 2, ('crust share=0.5', 'true'): 2}
+    """
+    groups: dict[str, list[Spec]] = {}
+    for spec in specs:
+        groups.setdefault(_seedless(spec), []).append(spec)
+    return {(entry.row, entry.column): groups[_seedless(entry.spec(""))] for entry in entries_of(specs)}
+
+
+def _seedless(spec: Spec) -> str:
+    return key({**spec, "experiment": {**spec["experiment"], "seed": None}})
 
 
 def _anywhere(work: Work) -> Work:

@@ -168,9 +168,10 @@ def remove(place: Path) -> None:
 
 @contextlib.contextmanager
 def claim(place: Path) -> Iterator[bool]:
-    """Whether the run is ours: a lock that ends with the process that holds it. It lies beside the run's folder."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with place.with_name(f"{place.name}.lock").open("w") as lock:
+    """Whether the run is ours: a lock that ends with the process that holds it, outside of the run's folder."""
+    locks = place.parent / ".locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    with (locks / place.name).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
