@@ -327,8 +327,12 @@ def _again(context: typer.Context) -> str:
         elif value is True:
             options.append(parameter.opts[0])
         else:
-            options += [word for each in values for word in (parameter.opts[0], str(each))]
+            options += [word for each in values for word in (parameter.opts[0], _plain(each))]
     return shlex.join([*words, *options])
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _print_summary(

@@ -12,6 +12,7 @@ import yaml
 from crust.errors import CrustError, InputError, choices
 from crust.experiments.specs import RUNTIME, SCALES, key, make
 from crust.methods import METHODS
+from crust.noise import parse_noise
 from crust.training.settings import TrainSettings
 
 OWN = ("method", "labels", "seeds", "data", "limit", "model", "augment", "validation", "scale")
@@ -81,7 +82,7 @@ def _multiply(block: dict[str, Any], where: dict[str, int], file: str) -> Iterab
                     f"{place(name)}: {chosen['method']} has no setting {name}: put it into a block of its own "
                     "under runs"
                 )
-        labels, method = str(chosen.pop("labels")), chosen.pop("method")
+        labels, method = chosen.pop("labels"), chosen.pop("method")
         try:
             yield make(method, labels, **chosen)
         except CrustError as error:
@@ -96,6 +97,8 @@ def _check_names(block: dict[str, Any], place: Any) -> None:
         _choose(value, METHODS, "method", place("method"))
     for value in _values("scale", block.get("scale", "cpu"), place("scale")):
         _choose(value, SCALES, "scale", place("scale"))
+    for value in _values("labels", block["labels"], place("labels")):
+        _check_labels(value, place("labels"))
     methods = [METHODS[name] for name in _values("method", block["method"], "")]
     known = [name for name in TrainSettings.model_fields if name not in {*RUNTIME, "seed"}]
     known += [name for kind in methods for name in kind.Settings.model_fields]
@@ -105,6 +108,19 @@ def _check_names(block: dict[str, Any], place: Any) -> None:
             raise InputError(f"{place(name)}: seed is called seeds here: write seeds: 3, or seeds: [0, 1, 2]")
         if name not in {*OWN, "tests", *known, *every}:
             _choose(name, [*OWN, "runs", *sorted(set(known))], "name", place(name))
+
+
+def _check_labels(value: Any, where: str) -> None:
+    if not isinstance(value, str):
+        raise InputError(
+            f"{where}: labels is {value!r}: write true, given, human:NAME, or a noise such as symmetric:0.5"
+        )
+    if value in ("true", "given") or value.startswith("human:"):
+        return
+    try:
+        parse_noise(value)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
 
 
 def _choose(value: Any, valid: Iterable[str], what: str, where: str) -> None:
@@ -125,11 +141,17 @@ def _values(name: str, value: Any, where: str) -> list[Any]:
         return list(value)
     if name in LISTS:
         return value if isinstance(value, list) and all(isinstance(one, list) for one in value) else [value]
+    if name == "labels":  # YAML takes the word true for something else
+        value = [_word(one) for one in value] if isinstance(value, list) else _word(value)
     if isinstance(value, list):
         if not value:
             raise InputError(f"{where}: the list of {name} is empty: give at least one value, or leave it out")
         return value
     return [value]
+
+
+def _word(value: Any) -> Any:
+    return "true" if value is True else value
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[tuple[Any, ...], int]]:
