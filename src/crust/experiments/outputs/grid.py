@@ -94,7 +94,7 @@ def write_grid(
     runs = [line for line in every if id(line) in used]
     files = {
         "grid.md": as_markdown(summary, seconds=seconds),
-        "grid.csv": as_csv(summary),
+        "grid.csv": as_csv(summary, seconds=seconds),
         "results.html": build(title, about, [summary], lines=runs, seconds=seconds),
     }
     place = Path(folder)

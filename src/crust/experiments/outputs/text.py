@@ -75,7 +75,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def as_csv(summary: Summary) -> str:
+def as_csv(summary: Summary, *, seconds: bool = True) -> str:
     """One line a cell; numbers in percent but for the ratios and the AUROC, empty where there is none."""
     buffer = StringIO()
     writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
@@ -98,7 +98,7 @@ def as_csv(summary: Summary) -> str:
                 "best_epoch": _plain(_mean(cell.percent(*cell.entry.measure[:-1], "best"))),
                 "audit_auroc": _plain(_mean([value / 100 for value in aurocs]), 4),
                 "passes_relative": _plain(cell.passes, 4),
-                "seconds_relative": _plain(cell.seconds, 4),
+                "seconds_relative": _plain(cell.seconds if seconds else None, 4),
                 "paper_mean": None if paper is None else paper.mean,
                 "paper_sd": None if paper is None else paper.deviation,
                 "knowledge": "; ".join(f"{name} {source}" for name, source in cell.knowledge().items()),

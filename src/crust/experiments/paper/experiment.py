@@ -117,7 +117,7 @@ class Experiment:
             files[f"{self.name}.csv"] = figure_page.as_csv(summary, self.panels).encode()
             files |= figure_page.pictures(summary, self.panels)
         else:
-            files[f"{self.name}.csv"] = text.as_csv(summary).encode()
+            files[f"{self.name}.csv"] = text.as_csv(summary, seconds=seconds).encode()
         for name, content in files.items():
             write_whole(place / name, content)
         return [place / name for name in files]
