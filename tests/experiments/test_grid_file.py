@@ -80,7 +80,7 @@ def test_other_data_and_networks(grid):
         ("labels: true\nmethod: crust\nevery: [1, 0]\n", "line 3: setting every is 0"),
         ("labels: [true, symetric:0.5]\nmethod: erm\n", "line 1: unknown noise 'symetric'.*did you mean 'symmetric'"),
         ("method: erm\nlabels: symmetric:2\n", "line 2: .*2"),
-        ("method: erm\nlabels: [[a]]\n", r"line 2: labels is \['a'\]: write true, given, human:NAME or a noise"),
+        ("method: erm\nlabels: [[a]]\n", r"line 2: labels is \['a'\]: write true, given, human:NAME, or a noise"),
         ("labels: true\nmethod: erm\nepochs: many\n", "line 3: setting epochs is 'many'"),
         ("labels: true\nmethod: erm\ndrops: [[0.5], [2]]\n", "line 3: setting drops"),
         ("labels: true\nmethod: erm\nepochs: []\n", "line 3: the list of epochs is empty"),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from tests.experiments.common import SPECS, substance, tiny
@@ -69,6 +72,45 @@ def test_a_worker_that_is_killed_costs_what_came_after_its_last_checkpoint(tmp_p
     assert sum(event.kind == "begun" for event in told) == 2
     again = [event.line["epoch"] for event in told if event.kind == "epoch"]
     assert again.count(0) == 1  # what was saved before is not done again
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+from crust.experiments import Ray, Work, run_grid
+from tests.experiments.common import tiny
+
+here = Path(sys.argv[1])
+with Ray() as engine:
+    run_grid(
+        [tiny("erm"), tiny("crust", epochs=60)],
+        engine,
+        Work(here / "r.jsonl", here / "runs"),
+        lambda event: print(event.kind, event.spec["method"], event.line and event.line.get("epoch"), flush=True),
+    )
+"""
+
+
+@pytest.mark.slow
+def test_a_driver_that_is_killed_and_started_again_does_what_is_missing(tmp_path):
+    (tmp_path / "driver.py").write_text(DRIVER)
+    words = [sys.executable, str(tmp_path / "driver.py"), str(tmp_path)]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path.cwd())])}
+    first = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=env)
+    seen = set()
+    for line in first.stdout:
+        seen.add(tuple(line.split()[:2]))
+        if {("ended", "erm"), ("epoch", "crust")} <= seen:
+            break
+    first.kill()
+    first.communicate()
+    assert [line["spec"]["method"] for line in read(tmp_path / "r.jsonl")] == ["erm"]
+    again = subprocess.run(words, capture_output=True, text=True, env=env, check=True).stdout
+    assert "erm" not in again
+    assert "epoch crust 0" not in again  # the other one went on
+    assert "ended crust" in again
+    specs = [tiny("erm"), tiny("crust", epochs=60)]
+    assert substance(read(tmp_path / "r.jsonl")) == go(specs, tmp_path / "local", Local(threads=1))
 
 
 @pytest.mark.parametrize("gpus", [1.5, -0.1])
