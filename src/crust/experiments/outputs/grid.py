@@ -46,19 +46,25 @@ def entries_of(specs: Sequence[dict[str, Any]]) -> list[Given]:
         [('crust share=0.3', 'true'), ('crust share=0.5', 'true')]
     """
     flat = [_flat(spec) for spec in specs]
-    several = {name for name in COLUMN[1:] if len({_word(each.get(name)) for each in flat}) > 1}
+    several = [name for name in COLUMN[1:] if name in _varied(flat)]
+    methods = {own["method"] for own in flat}
+    varied = {method: _varied([own for own in flat if own["method"] == method]) for method in methods}
     found: dict[tuple[str, str], Given] = {}
     for spec, own in zip(specs, flat, strict=True):
-        peers = [each for each in flat if each["method"] == own["method"]]
-        varied = [
-            name
-            for name in own
-            if name not in (*COLUMN, "method") and len({_word(each.get(name)) for each in peers}) > 1
-        ]
-        row = " ".join([own["method"], *(f"{name}={_word(own[name])}" for name in varied)])
-        column = " ".join([own["labels"], *(f"{name}={_word(own[name])}" for name in COLUMN if name in several)])
+        names = [name for name in own if name in varied[own["method"]] and name not in COLUMN]
+        row = " ".join([own["method"], *(f"{name}={own[name]}" for name in names)])
+        column = " ".join([own["labels"], *(f"{name}={own[name]}" for name in several)])
         found.setdefault((row, column), Given(row, column, own["method"], own["labels"], given=spec))
     return list(found.values())
+
+
+def _varied(flat: Sequence[dict[str, Any]]) -> set[str]:
+    """What is not the same in all of them."""
+    values: dict[str, set[str]] = {}
+    for own in flat:
+        for name, value in own.items():
+            values.setdefault(name, set()).add(str(value))
+    return {name for name, some in values.items() if len(some) > 1 or any(name not in own for own in flat)}
 
 
 def write_grid(
@@ -106,7 +112,7 @@ def write_grid(
 
 def _summary(specs: Sequence[dict[str, Any]], found: Found, title: str) -> Summary:
     seeds = sorted({spec["experiment"]["seed"] for spec in specs})
-    same = {name: {_word(spec.get(name)) for spec in specs} for name in ("data", "model")}
+    same = {name: {str(spec.get(name)) for spec in specs} for name in ("data", "model")}
     epochs = {str(spec["experiment"]["epochs"]) for spec in specs}
     about = (
         f"Data: {', '.join(sorted(same['data']))}; network: {', '.join(sorted(same['model']))}; epochs: "
@@ -120,7 +126,3 @@ def _flat(spec: dict[str, Any]) -> dict[str, Any]:
     outer = {name: value for name, value in spec.items() if name not in ("experiment", "settings")}
     inner = {name: value for name, value in spec["experiment"].items() if name != "seed"}
     return {**outer, **inner, **spec["settings"]}
-
-
-def _word(value: Any) -> str:
-    return str(value)

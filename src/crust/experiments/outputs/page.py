@@ -108,9 +108,9 @@ def _table(summary: Summary, seconds: bool) -> list[object]:
     charts = [_accuracies(summary, name) for name in summary.columns]
     if any(charts):
         hint = (
-            "Test accuracy over the epochs: `erm`, the three variants of CRUST and the best other method; mean over "
-            "seeds and a band of one standard deviation. What methods do before, to estimate or to prepare, is left "
-            "out. Point at a curve to read its values."
+            "Test accuracy over the epochs, of `erm`, of CRUST and of the best of the others; mean over seeds and a "
+            "band of one standard deviation. What methods do before, to estimate or to prepare, is left out. Point at "
+            "a curve to read its values."
         )
         parts += [tag("h3", "Curves"), tag("p", _marked(hint), class_="hint"), tag("div", *charts, class_="charts")]
     return parts
