@@ -58,4 +58,6 @@ app.command(
     epilog=_example("crust reproduce table1 --scale cpu --dry-run", "crust reproduce --grid grid.yaml --jobs 2"),
 )(reproduce)
 app.command("methods", epilog=_example("crust methods crust"))(methods)
-app.command("select", epilog=_example(SELECT))(select)
+app.command("select", epilog=_example(SELECT, "crust select shards/ -k 1000 --engine ray --address 10.0.0.1:6379"))(
+    select
+)

@@ -49,7 +49,8 @@ def select_files(
         names, codes = (None, np.zeros(n, np.int64)) if grouping is None else grouping
         sizes = np.bincount(codes, minlength=1)
         budgets = split_budget(count, sizes, min_per_group)
-        log.info("%s points of %s dimensions in %s files", f"{n:,}", f"{d:,}", f"{len(files.files):,}")
+        many = f"{len(files.files):,} file{'s' * (len(files.files) > 1)}"
+        log.info("%s points of %s dimensions in %s", f"{n:,}", f"{d:,}", many)
         found = _run(files, codes, budgets, sizes, options, place, threads, report)
     chosen = np.concatenate(found.indices)
     position = np.empty(n, np.int64)
@@ -69,7 +70,7 @@ def select_files(
             "metric": options.metric,
             "k": count,
             "seed": options.seed,
-            "path": f"greedi, {found.shards} shards of {len(files.files)} files",
+            "path": f"greedi, {found.shards} shard{'s' * (found.shards > 1)} of {many}",
             "files": [[file.path, file.rows] for file in files.files],
         },
     )
