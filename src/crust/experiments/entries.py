@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 from crust.experiments.specs import key, make, today
 
-__all__ = ["Entry", "Found", "Reported", "specs_of"]
-
 
 class Reported(NamedTuple):
     """What a paper reports: a mean in percent, and the standard deviation where one is given.

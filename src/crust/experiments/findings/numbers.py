@@ -11,10 +11,6 @@ from crust.experiments.entries import Found
 from crust.experiments.paper.table1 import own_settings
 from crust.experiments.specs import make
 
-__all__ = [
-    "CLEAR", "HALF", "NOISES", "Finding", "Runs", "differences", "every", "on_average", "plain", "shown", "so_far",
-]  # fmt: skip
-
 CLEAR = 1.0  # points: less is no difference on 10,000 test images and few seeds
 NOISES = {
     "symmetric:0.2": "symmetric 0.2",

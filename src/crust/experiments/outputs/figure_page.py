@@ -11,8 +11,6 @@ from crust.experiments.outputs.summary import Cell, Summary
 from crust.experiments.outputs.words import missing, number, value
 from crust.experiments.tables import markdown
 
-__all__ = ["as_csv", "as_markdown", "panels_of", "pictures"]
-
 Panels = Mapping[str, str]  # the name of a curve in a result line, and its title
 
 

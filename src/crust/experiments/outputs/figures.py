@@ -10,8 +10,6 @@ from typing import Any
 
 from crust.experiments.outputs.summary import Cell, number_of
 
-__all__ = ["Curve", "curve", "picture"]
-
 COLOURS = ("#b45309", "#1d6fb8", "#3f7d20", "#7b3fa0", "#b42318", "#52606d")
 
 

@@ -13,8 +13,6 @@ from crust.experiments.outputs.figures import Curve, curve
 from crust.experiments.outputs.summary import Cell, Summary, number_of
 from crust.experiments.outputs.words import TRUTH, cost, informed, knows, legend, missing, reported, value
 
-__all__ = ["build"]
-
 HERE = Path(__file__).parent
 CURVES = 5  # that fit one chart with their names
 TONES = {"erm": 5, "crust-paper": 2, "crust-released": 3, "crust": 1}  # the same colours in every chart

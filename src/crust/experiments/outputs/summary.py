@@ -11,8 +11,6 @@ from crust.experiments.entries import Entry, Found, Reported
 from crust.experiments.specs import key
 from crust.methods import METHODS
 
-__all__ = ["Cell", "Summary", "summarise"]
-
 CLOCKS = ("stage", "epoch", "evaluation", "gradients")  # selection is a part of the epoch
 
 

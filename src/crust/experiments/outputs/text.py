@@ -10,8 +10,6 @@ from crust.experiments.outputs.summary import Cell, Summary
 from crust.experiments.outputs.words import TRUTH, cost, informed, knows, legend, missing, number, reported, value
 from crust.experiments.tables import markdown
 
-__all__ = ["as_csv", "as_markdown", "table"]
-
 
 def as_markdown(summary: Summary, source: str = "", *, seconds: bool = True) -> str:
     """The page of a table.

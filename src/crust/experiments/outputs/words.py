@@ -9,8 +9,6 @@ from crust.experiments.entries import Reported
 from crust.experiments.outputs.summary import Cell, Summary
 from crust.methods import METHODS
 
-__all__ = ["cost", "informed", "knows", "legend", "missing", "number", "reported", "value"]
-
 TRUTH = "‡"
 
 

@@ -15,8 +15,6 @@ from crust.experiments.paper.published import SOURCE
 from crust.experiments.specs import SCALES
 from crust.files import write_whole
 
-__all__ = ["Experiment"]
-
 
 @dataclass(frozen=True)
 class Experiment:

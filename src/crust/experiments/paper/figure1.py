@@ -9,8 +9,6 @@ from __future__ import annotations
 from crust.experiments.entries import Entry
 from crust.experiments.paper.table1 import VARIANTS, own_settings
 
-__all__ = ["LABELS", "PANELS", "SHARES", "entries"]
-
 LABELS = "symmetric:0.5"
 SHARES = (0.3, 0.5, 0.7)
 PANELS = {

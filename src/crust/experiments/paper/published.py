@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from crust.experiments.entries import Reported
 
-__all__ = ["SOURCE", "TABLE1", "TABLE2", "TABLE3"]
-
 SOURCE = (
     "Mirzasoleiman, Cao, Leskovec: Coresets for Robust Training of Neural Networks against Noisy Labels, NeurIPS 2020"
 )

@@ -12,8 +12,6 @@ from crust.experiments.paper.experiment import Experiment
 from crust.experiments.paper.published import SOURCE
 from crust.files import write_whole
 
-__all__ = ["page_of"]
-
 
 def page_of(
     experiments: Mapping[str, Experiment],

@@ -12,8 +12,6 @@ from typing import Any
 
 from crust.experiments.entries import Entry
 
-__all__ = ["BASELINES", "VARIANTS", "entries", "own_settings"]
-
 BASELINES = ("f-correction", "decoupling", "co-teaching", "mentornet", "d2l", "incv", "t-revision", "l-dmi")
 VARIANTS = ("crust-paper", "crust-released", "crust")
 

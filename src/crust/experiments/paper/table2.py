@@ -10,8 +10,6 @@ from __future__ import annotations
 from crust.experiments.entries import Entry
 from crust.experiments.paper.table1 import own_settings
 
-__all__ = ["COLUMNS", "PARTS", "entries", "row_name"]
-
 COLUMNS = {"CIFAR-10 sym 0.2": "symmetric:0.2", "CIFAR-10 sym 0.5": "symmetric:0.5"}
 MIXUP = {"crust": "coreset", "crust-paper": "cluster"}
 PARTS = {

@@ -11,8 +11,6 @@ from typing import Any
 from crust.experiments.entries import Entry
 from crust.experiments.paper.table1 import VARIANTS, own_settings
 
-__all__ = ["entries"]
-
 METHODS = ("erm", "f-correction", "decoupling", "co-teaching", "mentornet", "d2l", "incv", *VARIANTS)
 TESTS = {"WebVision": "test", "ImageNet": "imagenet"}
 PAPER: dict[str, Any] = {
