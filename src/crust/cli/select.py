@@ -25,7 +25,7 @@ def select(
     features: Annotated[
         str,
         typer.Argument(
-            help="Vectors, one row a point: .npy, file.npz:key, .parquet, .csv, .tsv, .safetensors; or a folder of .npy."
+            help="Vectors, one row a point: .npy, file.npz:key, .parquet, .csv, .tsv, .safetensors, or a folder of .npy"
         ),
     ],
     k: Annotated[

@@ -182,6 +182,8 @@ def _head(path: Path) -> ShardFile:
     except (OSError, ValueError, EOFError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__).rstrip(". ")
         raise InputError(f"cannot read {path}: truncated, empty or no {SUFFIX} file ({reason})") from None
+    if 0 in array.shape:
+        raise InputError(f"{path} is empty (shape {array.shape}): take it out of the folder")
     if array.ndim != 2 or array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         raise InputError(
             f"{path} has shape {array.shape} and type {array.dtype}: give numbers of up to 64 bits in two dimensions, "
