@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.metrics import average_precision_score, roc_auc_score
 
 from crust import noise
 from crust.api import Result, fit
@@ -143,6 +142,8 @@ def audit_quality(result: Result, wrong: NDArray[np.bool_] | None) -> dict[str, 
     """How well the doubt score finds the wrong labels; None where there are none, or nobody knows."""
     if wrong is None or not wrong.any() or wrong.all():
         return None
+    from sklearn.metrics import average_precision_score, roc_auc_score
+
     table = result.audit()
     doubt = np.empty(len(table))
     doubt[table["index"].to_numpy()] = table["doubt"].to_numpy()

@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from crust.cluster import connect
 from crust.errors import InputError, require
 from crust.experiments.engines.local import RETRIES, died
 from crust.experiments.engines.work import Event, Spec, Tell, Work, carry_out, give_up, limited
@@ -42,9 +43,7 @@ class Ray:
         self._ours = False
 
     def __enter__(self) -> Ray:
-        if not self._ray.is_initialized():
-            self._ours = True
-            self._connect()
+        self._ours = connect(self.address)[1]
         self._check()
         return self
 
@@ -98,21 +97,6 @@ class Ray:
         except errors.RayError as error:
             return give_up(spec, work, f"Ray: {' '.join(str(error).split())[:500]}", str(error))
         return event
-
-    def _connect(self) -> None:
-        quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
-        if self.address is None and "RAY_ADDRESS" not in os.environ:
-            self._ray.init(include_dashboard=False, **quiet)
-            return
-        where = self.address or os.environ["RAY_ADDRESS"]
-        try:
-            self._ray.init(address=where, **quiet)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            reason = " ".join(str(error).split())[:200].rstrip(".")
-            raise InputError(
-                f"there is no Ray cluster at {where} ({reason}): start one with ray start --head, or leave the "
-                "address out to use this machine"
-            ) from None
 
     def _check(self) -> None:
         """A run that no machine has room for would wait for ever."""
