@@ -45,7 +45,7 @@ def here(tmp_path, monkeypatch):
 
 
 def refused(capsys, words, sentence):
-    assert call(f"reproduce {words}") == 2
+    assert call(f"reproduce -q {words}") == 2
     shown = capsys.readouterr().err
     assert len(shown.splitlines()) == 1, shown
     assert sentence in shown, shown
@@ -55,7 +55,7 @@ def test_a_grid_is_run_once_and_written_down(here, capsys):
     assert call("reproduce --grid grid.yaml") == 0
     shown = capsys.readouterr()
     assert "grid.yaml: 4 of 4 runs are there" in shown.out
-    assert shown.err.splitlines()[0] == "begin digits symmetric:0.3 erm seed 0"
+    assert shown.err.splitlines()[1] == "begin digits symmetric:0.3 erm seed 0"
     assert "digits symmetric:0.3 crust share=0.5 seed 0" in shown.err
     assert "4 of 4 done" in shown.err.splitlines()[-1]
     assert len(read("runs/grid/results.jsonl")) == 4
@@ -147,9 +147,10 @@ def test_ctrl_c_says_how_to_go_on_and_what_follows_is_the_same(here, capsys, mon
 
 
 @pytest.mark.slow
-def test_a_real_ctrl_c(here):
+@pytest.mark.parametrize("engine", ["--jobs 2", "--engine ray"])
+def test_a_real_ctrl_c(here, engine):
     Path("grid.yaml").write_text(GRID.replace("epochs: 2", "epochs: 3000"))
-    words = [sys.executable, "-m", "crust", "reproduce", "--grid", "grid.yaml", "--jobs", "2"]
+    words = [sys.executable, "-m", "crust", "reproduce", "--grid", "grid.yaml", *engine.split()]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True) as running:
         while not list(Path().glob("runs/grid/runs/*/checkpoint/[0-9]*")):
             assert running.poll() is None
@@ -157,7 +158,7 @@ def test_a_real_ctrl_c(here):
         told = running.communicate()[1]
     assert running.returncode == 130
     assert "Traceback" not in told
-    assert told.splitlines()[-1].endswith("crust reproduce --grid grid.yaml --jobs 2")
+    assert told.splitlines()[-1].endswith(f"crust reproduce --grid grid.yaml {engine}")
 
 
 def test_a_missing_dataset_stops_before_anything_is_run(here, capsys):
@@ -202,7 +203,7 @@ def test_a_full_disk_is_noticed_before(here, capsys, monkeypatch):
         ("table1 --engine ray --gpus 1.5", "gpus is 1.5"),
         ("table1 --cpus 0.5", "--cpus is 0.5: give whole cores"),
         ("table1 --results nowhere", "there are no results at nowhere"),
-        ("table1 -o grid.yaml", "-o grid.yaml is a file"),
+        ("table1 -o grid.yaml", "grid.yaml is a file; name a folder"),
         ("--grid nowhere.yaml", "cannot read the grid nowhere.yaml: no such file"),
     ],
 )

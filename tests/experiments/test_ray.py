@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pyte
 def cluster():
     import ray
 
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    ray.init(num_cpus=2, num_gpus=1, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     yield
     ray.shutdown()
 
@@ -37,7 +37,7 @@ def go(specs, folder, engine, tell=lambda event: None):
 def test_ray_says_what_one_process_says(tmp_path, cluster):
     told = []
     specs = [*SPECS, tiny(labels="human:nobody")]
-    there = go(specs, tmp_path / "ray", Ray(), told.append)
+    there = go(specs, tmp_path / "ray", Ray(gpus=0.5), told.append)
     assert there == go(SPECS, tmp_path / "local", Local(threads=1))
     assert len(there) == 3
     for spec in specs:
@@ -47,13 +47,15 @@ def test_ray_says_what_one_process_says(tmp_path, cluster):
     assert go(specs, tmp_path / "ray", Ray(), told.append) == there
     assert Ray().at_once == 2
     assert Ray(cpus=2).at_once == 1
+    assert Ray(gpus=1).at_once == 1
+    assert Ray(gpus=0.25).at_once == 2
 
 
 def test_more_than_the_cluster_has_is_refused(cluster):
     with pytest.raises(InputError, match=r"a run asks for 3 CPUs, and the largest machine of the cluster has 2"):
         Ray(cpus=3).__enter__()
-    with pytest.raises(InputError, match=r"a run asks for 0\.5 GPUs, and .* has 0: ask for less with gpus"):
-        Ray(gpus=0.5).__enter__()
+    with pytest.raises(InputError, match=r"a run asks for 2 GPUs, and .* has 1: ask for less with gpus"):
+        Ray(gpus=2).__enter__()
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -143,6 +144,8 @@ def reproduce(
     failed = failures(todo, work.folder)
     if not retry_failed:
         todo = [spec for spec in todo if key(spec) not in failed]
+    if todo and not quiet:
+        typer.echo("looking at the data and the networks of the runs", err=True)
     checked = look(todo, work, download=not dry_run)
     if dry_run:
         from crust.cli.dry_run import show
@@ -231,8 +234,11 @@ def _only(specs: list[Spec], methods: str | None) -> list[Spec]:
 
 
 def _check_folder(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"-o {folder} is a file: name a folder")
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise InputError(f"-o {folder}: {there} is a file; name a folder")
+    if not os.access(there, os.W_OK):
+        raise InputError(f"-o {folder} cannot be written to: choose another folder")
 
 
 def _engine(name: str, jobs: int | None, address: str | None, cpus: float | None, gpus: float | None) -> Engine:
