@@ -1,6 +1,6 @@
 # Everything runs in .venv, which is built when it is missing and renewed when pyproject.toml changes.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format bench bench-large clean
+.PHONY: help demo reproduce-smoke test test-slow lint format bench bench-large clean
 MAKEFLAGS += --no-print-directory
 
 VENV := .venv
@@ -21,6 +21,10 @@ help:  ## show the commands
 
 demo: $(STAMP)  ## plain training and crust on digits with wrong labels, side by side (under 3 minutes)
 	@$(BIN)/crust demo $(ARGS)
+
+reproduce-smoke: $(STAMP)  ## every table and figure of the paper in small, to see that all of it runs (under 10 minutes)
+	@rm -rf runs/reproduce-smoke
+	@$(BIN)/crust reproduce all --scale smoke -o runs/reproduce-smoke $(ARGS)
 
 test: lint  ## all checks: lint, types, fast tests (under 10 minutes)
 	@$(BIN)/python -m pytest $(ARGS)

@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import json
 import logging
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -148,7 +149,8 @@ def fit(
         method: see `crust methods`.
         labels: one label an example, in place of the dataset's own.
         true_labels: for measuring only.
-        test_set: clean data to measure on.
+        test_set: clean data to measure on; or several sets by name, of which the first is the main one: the history
+            has `test_accuracy` for it, `test_accuracy_NAME` for the others, and with `top=5` `test_top5` beside each.
         validation: share of the (noisy) training set that is held out to choose the model that is kept; or 0.
         val_set: a set of your own for that.
         augment: crop and mirror images at random: in memory shifted by an eighth at most, large folders as random
@@ -183,7 +185,7 @@ def fit(
     if truth is None and kind.needs == "all true labels":
         raise InputError(f"{method} needs true labels: give true_labels, or use another method")
     plain = train if plain_set is None else as_examples(plain_set, train.decode(train.labels), like=train)
-    test = None if test_set is None else as_examples(test_set, like=train)
+    tests = _test_sets(test_set, train)
     kept, held = np.arange(len(train)), np.empty(0, np.int64)
     if val_set is None and validation:
         kept, held = hold_out(train.labels, validation, randomness.numpy_rng(experiment.seed, "validation"))
@@ -223,7 +225,7 @@ def fit(
         "augment": augment,
         "classes": [c.item() if isinstance(c, np.generic) else c for c in train.classes],
         "data": train.fingerprint(),
-        "test_data": None if test is None else test.fingerprint(),
+        "test_data": _fingerprints(tests, isinstance(test_set, dict)),
         "validation_data": None if validate is None or len(held) else validate.fingerprint(),
         "true_labels": None if truth is None else hashlib.sha256(truth.tobytes()).hexdigest()[:16],
     }
@@ -235,7 +237,7 @@ def fit(
     estimator = knowledge.Estimator(len(part), context.classes, experiment) if unknown else None
     state = RunState(Plan(chosen, estimator))
     tracking = Tracking(processes, trackers, config, report)
-    recorder = Recorder(context, state, test=test, folder=folder, identity=config, report=tracking)
+    recorder = Recorder(context, state, tests=tests, folder=folder, identity=config, report=tracking)
     made_with = {"versions": versions()} if folder is None else _open(folder, config, recorder, resume)
     with tracking:
         tracking.begin(recorder.history)
@@ -318,6 +320,24 @@ def as_examples(data: Any, labels: Any = None, like: Examples | None = None) -> 
             data[0], given, classes=classes, mean=like.mean, std=like.std, normalise=False, where="the labels"
         )
     return from_dataset(data, labels, classes)
+
+
+def _test_sets(given: Any, train: Examples) -> dict[str, Examples]:
+    """The test sets by name; one alone is just `test`."""
+    if given is None:
+        return {}
+    sets = given if isinstance(given, dict) else {"test": given}
+    if not sets:
+        raise InputError("test_set is an empty dict: give at least one set by name, or None")
+    for name in sets:
+        if not isinstance(name, str) or not re.fullmatch(r"[\w-]+", name):
+            raise InputError(f"a test set has the name {name!r}: use letters, digits, - and _, such as 'imagenet'")
+    return {name: as_examples(one, like=train) for name, one in sets.items()}
+
+
+def _fingerprints(tests: dict[str, Examples], named: bool) -> dict[str, str] | str | None:
+    found = {name: one.fingerprint() for name, one in tests.items()}
+    return found if named else next(iter(found.values()), None)
 
 
 def _check_labels(examples: Examples) -> None:

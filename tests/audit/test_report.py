@@ -91,3 +91,22 @@ def test_images_come_back(shape):
 def test_no_image(pixels):
     with pytest.raises(InputError, match="give"):
         report.image_uri(pixels)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.floats(-1e6, 1e6), st.floats(0, 1e6)), min_size=1, max_size=20))
+def test_bands_stay_in_their_frame(points):
+    values, spread = zip(*points, strict=True)
+    html = report.line_chart([report.Line("a", values, spread=spread)], "title", top=None)
+    bands = re.findall(r'<polygon points="([^"]*)"', html)
+    wide = any(low < high for _, low, high in report.Line("a", values, spread=spread).band(1))
+    assert len(bands) == wide
+    for x, y in [tuple(map(float, pair.split(","))) for band in bands for pair in band.split()]:
+        assert chart.LEFT <= x <= chart.WIDTH - chart.RIGHT
+        assert chart.TOP - 0.1 <= y <= chart.HEIGHT - chart.BOTTOM + 0.1
+
+
+def test_only_the_script_that_is_named_may_run():
+    text = report.page("t", script="let a = 1;")
+    assert "script-src &#x27;sha256-" in text
+    assert "script-src" not in report.page("t")

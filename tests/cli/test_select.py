@@ -49,6 +49,17 @@ def write_inputs(folder):
     (folder / "zero.csv").touch()
     (folder / "f.txt").write_text("1 2")
     (folder / "dir.parquet").mkdir()
+    for name, arrays in {
+        "shards": {"part-0": POINTS[:25], "part-1": POINTS[25:40].astype(np.float64), "part-2": POINTS[40:]},
+        "uneven": {"a": POINTS, "b": POINTS[:, :3]},
+        "hollow": {"a": bad},
+    }.items():
+        (folder / name).mkdir()
+        for file, array in arrays.items():
+            np.save(folder / name / f"{file}.npy", array)
+    (folder / "shards" / "notes.txt").write_text("no shard")
+    (folder / "damaged").mkdir()
+    (folder / "damaged" / "a.npy").write_bytes((folder / "f.npy").read_bytes()[:500])
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +119,18 @@ WRONG = {
     "f.npy -k 1 --min-per-group -1": r"min_per_group|min-per-group",
     "f.npy -k 1 --algorithm stochastic --epsilon 0": r"epsilon",
     "f.npy -k 1 --algorithm greedi --engine lokal": r"lokal.*local",
+    "f.npy -k 1 --algorithm lazy --engine local": r"'lazy' runs in this process only: use algorithm 'greedi'",
+    "f.npy -k 1 --address 127.0.0.1:1": r"add --engine ray",
+    "f.npy -k 1 --engine ray --address 127.0.0.1:1": r"there is no Ray cluster at 127.0.0.1:1 .*ray start --head",
+    "shards -k 1 --algorithm greedy": r"'greedy' needs all points at once: use algorithm 'greedi'",
+    "shards -k 61": r"61.*60",
+    "shards -k 1 --columns a": r"shards is a folder of arrays without columns",
+    "shards -k 1 --plot p.png": r"--plot needs all vectors at once",
+    "shards -k 1 --groups short.npy": r"59.*60",
+    "dir.parquet -k 1": r"dir.parquet has no .npy files: give a folder of files such as part-0.npy",
+    "uneven -k 1": r"b.npy has 3 columns, but a.npy has 4",
+    "damaged -k 1": r"cannot read .*a.npy: truncated, empty or no .npy file",
+    "hollow -k 1": r"a.npy has 7 rows with NaN or infinite values \(first: 3, 7, 8, 20, 21\)",
     "f.npy -k 2 --algorithm sieve --epsilon -1": r"epsilon",
     "cut.npy -k 1": r"cannot read cut.npy: truncated",
     "cut.parquet -k 1": r"cannot read cut.parquet: truncated",
@@ -142,7 +165,8 @@ def test_wrong_input_is_one_sentence(inputs, capsys, words):
     shown = capsys.readouterr()
     lines = shown.err.splitlines()
     assert lines[-1].startswith("crust: ")
-    assert all("left out:" in line for line in lines[:-1])  # which columns of a table were read
+    # which columns of a table were read, and how much lies in a folder
+    assert all("left out:" in line or line == "60 points of 4 dimensions in 1 file" for line in lines[:-1])
     assert re.search(WRONG[words], lines[-1]), lines[-1]
     assert shown.out == ""
     assert sorted(inputs.rglob("*")) == before
@@ -184,6 +208,17 @@ def test_options_reach_the_library(inputs, algorithm):
         POINTS, 6, algorithm=algorithm, metric="sqeuclidean", seed=5, epsilon=0.2, threads=1
     )  # fmt: skip
     assert_same(crust.Coreset.load("out.parquet"), expected)
+
+
+def test_a_folder_is_one_table_in_pieces(inputs, capsys):
+    assert run("shards -k 6 --groups g.npy -o out.parquet") == 0
+    assert "6 of 60 points selected" in capsys.readouterr().out
+    found = crust.Coreset.load("out.parquet")
+    assert_same(found, crust.select("shards", 6, groups=LABELS, algorithm="greedi"))
+    assert found.info["files"] == [[str(inputs / "shards" / f"part-{i}.npy"), n] for i, n in enumerate((25, 15, 20))]
+    near = np.linalg.norm(POINTS - POINTS[found.indices[found.assignment]], axis=1)
+    np.testing.assert_allclose(found.distances, near, rtol=1e-5)
+    assert run("shards -k 6 --dry-run") == 0
 
 
 def test_all_options_are_handed_on(inputs, monkeypatch):

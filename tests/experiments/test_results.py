@@ -1,4 +1,4 @@
-"""Result files: whole lines under several writers, the last line of a key, one sentence for a broken one."""
+"""Result files: whole lines under several writers, the last line of a key, what was cut off costs no other."""
 
 from __future__ import annotations
 
@@ -34,11 +34,24 @@ def test_files_can_be_concatenated_even_where_the_last_line_has_no_end(tmp_path)
     assert read(tmp_path)[1]["newer"]
 
 
-@pytest.mark.parametrize("broken", ['{"key": "1"', '{"no": "key"}', "[1]"])
-def test_a_broken_line_is_named(tmp_path, broken):
+@pytest.mark.parametrize("broken", ['{"no": "key"}', "[1]", '{"key": 1}'])
+def test_a_line_that_is_no_result_is_named(tmp_path, broken):
     (tmp_path / "a.jsonl").write_text('{"key": "0"}\n' + broken + "\n")
     with pytest.raises(InputError, match="line 2 of"):
         read(tmp_path)
+
+
+@pytest.mark.parametrize("end", range(1, len('{"key": "2", "text": "é"}'.encode())))
+def test_a_line_that_was_cut_off_costs_no_other(tmp_path, caplog, end):
+    cut = '{"key": "2", "text": "é"}'.encode()[:end]
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(b'{"key": "1"}\n' + cut)
+    assert [line["key"] for line in read(file)] == ["1"]
+    assert "line 2 of" in caplog.text
+    append(file, {"key": "3"})
+    assert [line["key"] for line in read(file)] == ["1", "3"]
+    file.write_bytes(b'{"key": "1"}\n' + cut + b'{"key": "4", "spec": {"key": 1}}\n{"key": "5"}\n')
+    assert [line["key"] for line in read(file)] == ["1", "4", "5"]
 
 
 def test_find_by_specification(tmp_path):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from crust.errors import InputError
-from crust.experiments import key, make
+from crust.experiments import find, key, make, read
 from crust.experiments.specs import same
 
 
@@ -56,3 +57,38 @@ def test_how_a_run_is_carried_out_is_no_part_of_what_it_is():
 def test_unknown_names_get_a_sentence(method, extra, words):
     with pytest.raises(InputError, match=words):
         make(method, "true", **extra)
+
+
+def test_other_data_and_networks_have_their_place():
+    spec = make(
+        "erm", "given", scale="paper", data="webvision", model="timm:resnet18", limit=7, augment=False, tests=["test"]
+    )
+    assert (spec["data"], spec["model"], spec["limit"], spec["augment"]) == ("webvision", "timm:resnet18", 7, False)
+    assert spec["tests"] == ["test"]
+    assert make("erm", "true", scale="paper", validation=0)["validation"] == 0
+    assert make("erm", "true", limit=None)["limit"] is None
+    assert make("erm", "true")["limit"] == 10000
+    assert "tests" not in make("erm", "true")
+
+
+# Names of specifications as they stand in result files and as names of folders: they must not change.
+KEYS = {
+    "erm symmetric:0.5": "3060e38a8c3d9b72",
+    "oracle symmetric:0.5": "29a4802c27e1cfd0",
+    "random symmetric:0.5": "fed5bdc036a88ab8",
+}
+
+
+@pytest.mark.parametrize("words", KEYS)
+def test_names_stay_what_they_are(words):
+    method, labels = words.split()
+    assert key(make(method, labels)) == KEYS[words]
+
+
+def test_results_that_are_there_are_found():
+    lines = read(Path(__file__).parents[2] / "docs" / "results" / "cpu.jsonl")
+    assert lines
+    for line in lines:
+        old = line["spec"]
+        again = make(old["method"], old["labels"], **old["experiment"], **old["settings"])
+        assert find(lines, again) is line, line["key"]

@@ -11,6 +11,7 @@ from crust.cli.audit import audit
 from crust.cli.demo import demo
 from crust.cli.methods import methods
 from crust.cli.predict import predict
+from crust.cli.reproduce import reproduce
 from crust.cli.select import select
 from crust.cli.theory import theory
 from crust.cli.train import train
@@ -52,5 +53,11 @@ app.command("train", epilog=_example(TRAIN, "crust train --resume -o runs/a"))(t
 app.command("predict", epilog=_example("crust predict runs/a cifar10 -o predictions.csv"))(predict)
 app.command("audit", epilog=_example("crust audit runs/a --top 20 -o table.csv"))(audit)
 app.command("theory", epilog=_example("crust theory runs/a --epochs 0,10,40"))(theory)
+app.command(
+    "reproduce",
+    epilog=_example("crust reproduce table1 --scale cpu --dry-run", "crust reproduce --grid grid.yaml --jobs 2"),
+)(reproduce)
 app.command("methods", epilog=_example("crust methods crust"))(methods)
-app.command("select", epilog=_example(SELECT))(select)
+app.command("select", epilog=_example(SELECT, "crust select shards/ -k 1000 --engine ray --address 10.0.0.1:6379"))(
+    select
+)

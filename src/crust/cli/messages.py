@@ -17,8 +17,9 @@ class _Stderr(logging.Handler):
         sys.stderr.write(f"{record.getMessage()}\n")
 
 
-def show_log(level: int) -> None:
-    """Let the library speak from this level on."""
+def show_log(level: int, reading: int = logging.NOTSET) -> None:
+    """Let the library speak from this level on; where it reads data, from another, so that it says how far it is."""
+    logging.getLogger("crust.data").setLevel(reading)
     logger = logging.getLogger("crust")
     logger.setLevel(level)
     logger.handlers = [_Stderr()]

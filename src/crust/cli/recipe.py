@@ -9,6 +9,7 @@ from typing import Any
 
 from crust.errors import InputError, choices
 
+FILED = {"cifar10", "cifar100", "webvision"}  # datasets with a name and files
 FOLDER = Path(__file__).parent / "recipes"
 # What belongs to the command line; everything else in a recipe is a setting of the experiment or of the method.
 OPTIONS = (
@@ -151,7 +152,7 @@ def anywhere(options: dict[str, Any]) -> dict[str, Any]:
     kind, _, file = str(options.get("noise") or "").partition(":")
     if kind == "matrix":
         found["noise"] = f"matrix:{os.path.abspath(file)}"  # noqa: PTH100
-    if "data_dir" not in found and {str(found.get("data")), str(found.get("test"))} & {"cifar10", "cifar100"}:
+    if "data_dir" not in found and {str(found.get("data")), str(found.get("test"))} & FILED:
         found["data_dir"] = os.path.abspath(os.environ.get("CRUST_DATA") or "data")  # noqa: PTH100
     return found
 

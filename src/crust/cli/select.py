@@ -11,6 +11,7 @@ import typer
 
 from crust.cli.messages import show_log
 from crust.cli.words import check_output, parse_budget
+from crust.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +24,9 @@ MEANS = "Means"
 def select(
     features: Annotated[
         str,
-        typer.Argument(help="Vectors, one row a point: .npy, file.npz:key, .parquet, .csv, .tsv or .safetensors."),
+        typer.Argument(
+            help="Vectors, one row a point: .npy, file.npz:key, .parquet, .csv, .tsv, .safetensors, or a folder of .npy"
+        ),
     ],
     k: Annotated[
         str, typer.Option("-k", help="How many: a count (500), or a share with a decimal point (0.1).", metavar="K")
@@ -46,11 +49,14 @@ def select(
         typer.Option(help="Column with the groups: of the --groups file, else of the vectors.", rich_help_panel=FILES),
     ] = None,
     algorithm: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="greedy, lazy, stochastic, sieve, greedi, central or random.", metavar="NAME", rich_help_panel=HOW
+            help="greedy, lazy, stochastic, sieve, greedi, central or random; default: greedy, for a folder or with an "
+            "engine greedi.",
+            metavar="NAME",
+            rich_help_panel=HOW,
         ),
-    ] = "greedy",
+    ] = None,
     metric: Annotated[
         str,
         typer.Option(
@@ -75,7 +81,11 @@ def select(
         typer.Option(help="Such as 500MB or 2GiB; default: a quarter of what is free.", rich_help_panel=MEANS),
     ] = None,
     engine: Annotated[
-        str | None, typer.Option(help="Where greedi runs its shards: local.", rich_help_panel=MEANS)
+        str | None, typer.Option(help="Where greedi runs its shards: local or ray.", rich_help_panel=MEANS)
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(help="Of a Ray cluster; default: $RAY_ADDRESS, else one on this machine.", rich_help_panel=MEANS),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what it would cost, and stop.", rich_help_panel=MEANS)
@@ -94,8 +104,9 @@ def select(
     import crust
     from crust.selection.options import check_options
 
+    folder = _is_folder(features, engine)
     options: dict[str, Any] = {
-        "algorithm": algorithm,
+        "algorithm": algorithm or ("greedi" if folder or engine is not None else "greedy"),
         "metric": metric,
         "epsilon": epsilon,
         "device": device,
@@ -104,10 +115,12 @@ def select(
         "seed": seed,
     }
     options = asdict(check_options(**options))  # a misspelt name should not wait for a large file to be read
-    options |= {"min_per_group": min_per_group, "engine": engine}
-    vectors, names = _read(features, columns, groups, group_column)
+    options |= {"min_per_group": min_per_group, "engine": _engine(engine, address, threads)}
+    vectors, names = _read(features, columns, groups, group_column, folder)
+    if folder and plot is not None:
+        raise InputError(f"--plot needs all vectors at once: leave it out for the folder {features}")
     if dry_run:
-        _print_estimate(vectors.shape, budget, names, options)
+        _print_estimate(_shape(vectors), budget, names, options)
         return
     coreset = crust.select(vectors, budget, groups=names, progress=not quiet, **options)
     if output is not None:
@@ -120,11 +133,41 @@ def select(
         _print_result(coreset, output, plot)
 
 
+def _is_folder(features: str, engine: str | None) -> bool:
+    """Whether a folder is meant; one that only the machines of a cluster have cannot be seen from here."""
+    path = Path(features)
+    return path.is_dir() or (engine == "ray" and not path.exists() and not path.suffix and ":" not in features)
+
+
+def _engine(engine: str | None, address: str | None, threads: int | None) -> Any:
+    """An engine by name, or at an address."""
+    if address is None:
+        return engine
+    if engine != "ray":
+        raise InputError("--address is that of a Ray cluster: add --engine ray")
+    from crust.selection import Ray
+
+    return Ray(address, threads)
+
+
+def _shape(vectors: Any) -> tuple[int, ...]:
+    if isinstance(vectors, str):
+        from crust.selection.shard_files import find_files
+
+        return find_files(vectors).shape
+    shape: tuple[int, ...] = vectors.shape
+    return shape
+
+
 def _read(
-    features: str, columns: str | None, groups: str | None, group_column: str | None
-) -> tuple[np.ndarray, np.ndarray | None]:
+    features: str, columns: str | None, groups: str | None, group_column: str | None, folder: bool
+) -> tuple[Any, np.ndarray | None]:
     from crust.data.vectors import read_column, read_matrix
 
+    if folder:
+        if columns is not None or (group_column is not None and groups is None):
+            raise InputError(f"{features} is a folder of arrays without columns: leave out the columns")
+        return features, None if groups is None else read_column(groups, group_column)
     wanted = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     inside = group_column if groups is None else None  # groups that stand beside the vectors in the same table
     vectors = read_matrix(features, wanted, skip=[inside] if inside else [])
@@ -137,7 +180,6 @@ def _print_estimate(shape: tuple[int, ...], budget: int | float, names: np.ndarr
     import numpy as np
 
     import crust
-    from crust.errors import InputError
 
     n, d = shape
     if names is not None and len(names) != n:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import shlex
 import time
 from pathlib import Path
@@ -32,7 +33,7 @@ def train(
     data: Annotated[
         str | None,
         typer.Argument(
-            help="digits, cifar10, cifar100, a folder of class folders, or a file: .npz, .csv, .tsv, .parquet.",
+            help="digits, cifar10, cifar100, webvision, a folder of class folders, or a .npz, .csv, .tsv or .parquet.",
             metavar="DATA",
             show_default=False,
         ),
@@ -168,7 +169,7 @@ def train(
     ] = False,
 ) -> None:
     """Train a network on data with wrong labels, and learn which labels to doubt."""
-    show_log(logging.ERROR if quiet else logging.WARNING)
+    show_log(logging.ERROR if quiet else logging.WARNING, logging.ERROR if quiet else logging.INFO)
     given = {
         "data": data, "data_dir": data_dir, "test": test, "label_column": label_column, "image_size": image_size,
         "limit": limit, "skip_broken": skip_broken or None, "labels": labels, "true_labels": true_labels,
@@ -228,7 +229,7 @@ def run(options: dict[str, Any], settings: dict[str, Any], output: Path | None, 
                 examples,
                 method=options["method"],
                 true_labels=None if truth is None else examples.decode(truth),
-                test_set=bundle.test,
+                test_set={"test": bundle.test, **bundle.more_tests} if bundle.more_tests else bundle.test,
                 validation=options.get("validation", 0.1),
                 augment=options.get("augment"),
                 run_dir=folder,
@@ -371,6 +372,17 @@ def _how_to_resume(folder: Path, finished: int | None, epochs: int) -> str:
     return f"stopped; {done} is saved, go on with: crust train --resume -o {shlex.quote(str(folder))}"
 
 
+def _measured(history: Any) -> dict[str, str]:
+    """The accuracies of a run by their names in its history, and what they are called: `imagenet top-5 accuracy`."""
+    names = {key for line in history for key in line if re.match(r"test_(accuracy|top\d+)", key)}
+    found = {}
+    for key in sorted(names, key=lambda key: (key.split("_")[2:], key)):
+        _, kind, *words = key.split("_", 2)
+        top = "" if kind == "accuracy" else f" top-{kind.removeprefix('top')}"
+        found[key] = f"{words[0] if words else 'test'}{top} accuracy"
+    return {**found, "val_accuracy": "validation (noisy) accuracy"}
+
+
 def _print_summary(result: Result, options: dict[str, Any], seconds: float, resumed: bool) -> None:
     history, lines, folder = result.history, result.history.lines, result.run_dir
     since = " since it was resumed" if resumed else ""
@@ -378,11 +390,11 @@ def _print_summary(result: Result, options: dict[str, Any], seconds: float, resu
         f"{options['method']}, {options['model']} on {options['data']}: "
         f"{len(history)} epoch{'s' * (len(history) > 1)}, {duration(seconds)}{since}"
     )
-    for name, key in (("test", "test_accuracy"), ("validation (noisy)", "val_accuracy")):
+    for key, name in _measured(history).items():
         found = history.accuracy(key)
         if found["last"] is not None:
             last, last10, best = (percent(found[each]) for each in ("last", "last10", "best"))
-            typer.echo(f"{name} accuracy: last {last}, mean of the last ten {last10}, best {best}")
+            typer.echo(f"{name}: last {last}, mean of the last ten {last10}, best {best}")
     for name, known in ((lines[-1].get("knowledge") or {}) if lines else {}).items():
         shown = percent(known["value"]) if isinstance(known["value"], float) else known["value"]
         typer.echo(f"{name.replace('_', ' ')}: {shown}, {known['source']}")

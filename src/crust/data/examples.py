@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -152,6 +152,7 @@ class Bundle:
         total: how many training examples there are in the source, before a limit and before broken ones are left out.
         rows: which of these the training set holds.
         superclasses: the superclass of each class, for CIFAR-100.
+        more_tests: further test sets by name, such as `imagenet` for WebVision.
 
     Example:
         >>> from crust.data import load
@@ -166,3 +167,4 @@ class Bundle:
     total: int
     rows: NDArray[np.int64]
     superclasses: NDArray[np.int64] | None = None
+    more_tests: dict[str, Examples] = field(default_factory=dict)

@@ -44,8 +44,8 @@ def load_folder(
         raise InputError(f"{train_root} has images of one class only, {classes[0]!r}: training needs at least two")
     total, rows = len(listing.files), np.arange(len(listing.files))
     if limit is not None and limit < total:
-        rows = _spread(listing.folders, limit)
-        listing = _some(listing, rows)
+        rows = spread(listing.folders, limit)
+        listing = some(listing, rows)
     size = check_size(image_size) or common_size([train_root / f for f in listing.files]) or SIZE
     train, kept = read_images(listing, classes, size, skip_broken)
     check_classes(train.labels, classes, f"the labels of {train_root}")
@@ -63,8 +63,9 @@ def load_new_folder(root: Path, encoding: dict[str, Any], skip_broken: bool = Fa
         raise InputError(f"{root} has no images: give a folder with files such as *.jpg or *.png")
     classes, (channels, size, _) = [str(c) for c in encoding["classes"]], encoding["shape"]
     folders = [Path(file).parts[0] if "/" in file else "" for file in files]
-    known = Listing(root, files, [name if name in classes else "" for name in folders])
-    found, _ = read_images(known, classes, size, skip_broken, channels)
+    names = {**{name: name for name in classes}, **encoding.get("folders", {})}
+    known = Listing(root, files, [names.get(name, "") for name in folders])
+    found, _ = read_images(known, classes, size, skip_broken, channels, encoding.get("resize"))
     found.classes, found.mean, found.std = encoding["classes"], tuple(encoding["mean"]), tuple(encoding["std"])
     return found
 
@@ -87,12 +88,18 @@ def list_classes(root: Path) -> Listing:
 
 
 def read_images(
-    listing: Listing, classes: list[str], size: int, skip_broken: bool, channels: int = 3
+    listing: Listing,
+    classes: list[str],
+    size: int,
+    skip_broken: bool,
+    channels: int = 3,
+    resize: int | None = None,
+    stream: bool = False,
 ) -> tuple[Examples, NDArray[np.int64]]:
-    """Examples of the files that are whole, and which of them these are."""
-    in_memory = len(listing.files) * channels * size * size <= MEMORY
+    """Examples of the files that are whole, and which of them these are; `stream` leaves the images where they are."""
+    in_memory = not stream and len(listing.files) * channels * size * size <= MEMORY
     images: list[Any] = []
-    dataset = FolderImages(listing.root, listing.files, size, channels)
+    dataset = FolderImages(listing.root, listing.files, size, channels, resize=resize)
     if in_memory:
         images = in_threads(lambda i: _or_error(dataset, i), range(len(dataset)))
         bad = {i: image for i, image in enumerate(images) if isinstance(image, InputError)}
@@ -102,7 +109,7 @@ def read_images(
     if bad:
         _report(bad, listing, skip_broken)
     kept = np.array([i for i in range(len(dataset)) if i not in bad], dtype=np.int64)
-    left = _some(listing, kept)
+    left = some(listing, kept)
     position = {name: i for i, name in enumerate(classes)}
     for name in set(left.folders) - {"", *classes}:
         choices(name, classes, f"class folder of {listing.root}")
@@ -112,7 +119,7 @@ def read_images(
 
         tensor = torch.stack([images[i] for i in kept])
         return Examples(tensor, labels, list(classes), "images", MEAN, STD, ids=left.files), kept
-    streamed = FolderImages(listing.root, left.files, size, channels)
+    streamed = FolderImages(listing.root, left.files, size, channels, resize=resize)
     return Examples(streamed, labels, list(classes), "dataset", MEAN, STD, ids=left.files), kept
 
 
@@ -131,11 +138,11 @@ def _parts(root: Path) -> tuple[Path, Path | None]:
     return train, next((root / name for name in TESTS if (root / name).is_dir()), None)
 
 
-def _some(listing: Listing, rows: NDArray[np.int64]) -> Listing:
+def some(listing: Listing, rows: NDArray[np.int64]) -> Listing:
     return Listing(listing.root, [listing.files[i] for i in rows], [listing.folders[i] for i in rows])
 
 
-def _spread(folders: list[str], limit: int) -> NDArray[np.int64]:
+def spread(folders: list[str], limit: int) -> NDArray[np.int64]:
     """The first files of every class in turn: the first of the listing would all be of one class."""
     _, codes = np.unique(folders, return_inverse=True)
     rank = np.zeros(len(codes), dtype=np.int64)

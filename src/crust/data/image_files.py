@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,13 +17,28 @@ SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", "
 # The last bytes of a whole file; trailing bytes after them are common.
 ENDS = {"JPEG": b"\xff\xd9", "PNG": b"IEND"}
 TAIL = 1024
+AFTER, EVERY = 2.0, 10.0  # seconds until the first word on a large folder, and between the others
+
+log = logging.getLogger("crust.data")
 
 
 class FolderImages:
-    """A dataset of image files as uint8 tensors of one size: whole and centred, or, augmenting, random crops."""
+    """A dataset of image files as uint8 tensors of one size: whole and centred, or, augmenting, random crops.
 
-    def __init__(self, root: Path, files: Sequence[str], size: int, channels: int = 3, augment: bool = False) -> None:
-        self.root, self.files, self.size, self.channels, self.augment = root, files, size, channels, augment
+    With a `resize`, crops are cut out of images whose shorter side has that many pixels; without, they vary in scale.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        files: Sequence[str],
+        size: int,
+        channels: int = 3,
+        augment: bool = False,
+        resize: int | None = None,
+    ) -> None:
+        self.root, self.files, self.size, self.channels = root, files, size, channels
+        self.augment, self.resize = augment, resize
         self._transform: Any = None
 
     def __len__(self) -> int:
@@ -29,7 +46,7 @@ class FolderImages:
 
     def __getitem__(self, position: int) -> Any:
         if self._transform is None:  # made where it is used: a worker builds its own
-            self._transform = _augmenting(self.size) if self.augment else _plain(self.size)
+            self._transform = (_augmenting if self.augment else _plain)(self.size, self.resize)
         return self._transform(open_image(self.root / self.files[position], self.channels))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -37,28 +54,33 @@ class FolderImages:
 
     def augmented(self) -> FolderImages:
         """The same files as random crops: what training sees."""
-        return FolderImages(self.root, self.files, self.size, self.channels, augment=True)
+        return FolderImages(self.root, self.files, self.size, self.channels, True, self.resize)
 
     def fingerprint(self) -> str:
         """Names and sizes of all files; their content would take as long to read as an epoch."""
-        digest = hashlib.sha256(f"{self.size} {self.channels}".encode())
+        resized = "" if self.resize is None else f" {self.resize}"
+        digest = hashlib.sha256(f"{self.size} {self.channels}{resized}".encode())
         for file in self.files:
             digest.update(f"\n{file} {(self.root / file).stat().st_size}".encode())
         return digest.hexdigest()
 
 
-def _plain(size: int) -> Any:
+def _plain(size: int, resize: int | None) -> Any:
     from torchvision.transforms import v2
 
     # 256 for 224, as is usual; small images are wanted whole
-    shorter = round(size * 256 / 224) if size >= 112 else size
+    shorter = resize or (round(size * 256 / 224) if size >= 112 else size)
     return v2.Compose([v2.Resize(shorter, antialias=True), v2.CenterCrop(size), v2.PILToTensor()])
 
 
-def _augmenting(size: int) -> Any:
+def _augmenting(size: int, resize: int | None) -> Any:
     from torchvision.transforms import v2
 
-    return v2.Compose([v2.RandomResizedCrop(size, antialias=True), v2.RandomHorizontalFlip(), v2.PILToTensor()])
+    if resize is None:
+        crop = [v2.RandomResizedCrop(size, antialias=True)]
+    else:
+        crop = [v2.Resize(resize, antialias=True), v2.RandomCrop(size)]
+    return v2.Compose([*crop, v2.RandomHorizontalFlip(), v2.PILToTensor()])
 
 
 def open_image(path: Path, channels: int = 3) -> Any:
@@ -99,7 +121,17 @@ def broken_image(path: Path) -> str | None:
 def in_threads(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
     """Work on all items, in order, on all cores: PIL decodes outside of Python's lock."""
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        return list(pool.map(work, items))
+        return list(_reported(pool.map(work, items), len(items)))
+
+
+def _reported(results: Iterator[Any], total: int) -> Iterator[Any]:
+    """The results, with a word now and then where they take their time."""
+    due = time.monotonic() + AFTER
+    for done, result in enumerate(results, 1):
+        yield result
+        if time.monotonic() > due:
+            log.info("looked at %s of %s images", f"{done:,}", f"{total:,}")
+            due = time.monotonic() + EVERY
 
 
 def list_images(folder: Path) -> list[str]:
@@ -135,5 +167,7 @@ def common_size(paths: Sequence[Path]) -> int | None:
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "it is not there"
     text = next(iter(str(error).splitlines()), "")
     return "not an image" if not text or "cannot identify" in text else text.rstrip(". ")

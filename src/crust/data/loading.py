@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from crust.data import arrays, cifar, digits, folders, tables
+from crust.data import arrays, cifar, digits, folders, tables, webvision
 from crust.data.examples import Bundle, Examples
 from crust.data.vectors import TABLES
 from crust.errors import InputError
 
 __all__ = ["load", "load_new"]
 
-NAMES = ("digits", "cifar10", "cifar100")
+NAMES = ("digits", "cifar10", "cifar100", "webvision")
 
 
 def load(
@@ -36,6 +36,7 @@ def load(
     |---|---|
     | `digits` | scikit-learn's handwritten digits, 1297 to train on and 500 to test with |
     | `cifar10`, `cifar100` | torchvision's folder in `data_dir`, else NAME.npz there, else downloaded |
+    | `webvision` | mini WebVision as its archives unpack into `data_dir`/webvision; ImageNet's test images beside it |
     | FILE.npz | arrays x and y, or x_train, y_train, x_test, y_test: features, or images (n, height, width, channels) |
     | FILE.csv, .tsv, .parquet | a table with one label column; numbers, categories, missing values |
     | FOLDER | images in class folders, or in class folders inside `train` and `test` (or `val`) |
@@ -46,10 +47,10 @@ def load(
         label_column: which column of a table holds the labels; by default `label`.
         columns: which columns of a table to learn from; by default all others.
         image_size: the side in pixels that images in folders are brought to; by default their own where all are
-            square and alike, else 224.
+            square and alike, else 224; for WebVision 299.
         skip_broken: leave out images that cannot be read, and say which.
         limit: only the first so many training examples; in class folders, those of every class in turn.
-        test: a test set of the same kind from another path.
+        test: a test set of the same kind from another path, in place of those that come with the data.
 
     Returns:
         The training examples, the test examples, and how to read more of the same.
@@ -67,7 +68,7 @@ def load(
         raise InputError(f"{spec} has no columns: name columns only of a table ({', '.join(TABLES)})")
     bundle = _load(spec, data_dir, label_column, columns, image_size, skip_broken, limit)
     if test is not None:
-        bundle.test = load_new(test, bundle.encoding, data_dir=data_dir, skip_broken=skip_broken)
+        bundle.test, bundle.more_tests = load_new(test, bundle.encoding, data_dir=data_dir, skip_broken=skip_broken), {}
         unknown = bundle.test.labels < 0
         if unknown.any():
             raise InputError(f"example {int(unknown.argmax())} of {test} has no known label: a test set needs them all")
@@ -95,7 +96,10 @@ def load_new(
     """
     path, form = Path(spec), encoding["format"]
     if str(spec) in NAMES and not path.exists():
-        found = _load(spec, data_dir, None, None, None, skip_broken, None).test
+        if str(spec) == "webvision" and form == "images":  # not all its training images for the sake of these
+            found: Examples | None = webvision.load_validation(_folder(data_dir), encoding["shape"][1], skip_broken)
+        else:
+            found = _load(spec, data_dir, None, None, None, skip_broken, None).test
         assert found is not None
         if list(found.shape) != encoding["shape"] or found.classes != encoding["classes"]:
             raise InputError(f"{spec} is not the kind of data that the network was trained on: give data like that")
@@ -125,14 +129,21 @@ def _load(
     path = Path(spec)
     if str(spec) == "digits":
         return digits.load_digits(limit)
+    if str(spec) == "webvision":
+        return webvision.load_webvision(_folder(data_dir), image_size, skip_broken, limit)
     if str(spec) in NAMES:
-        return cifar.load_cifar(str(spec), Path(data_dir or os.environ.get("CRUST_DATA") or "data"), limit)
+        return cifar.load_cifar(str(spec), _folder(data_dir), limit)
     _check_path(path, spec)
     if path.is_dir():
         return folders.load_folder(path, image_size, skip_broken, limit)
     if path.suffix.lower() == ".npz":
         return arrays.load_npz(path, limit)
     return tables.load_table(path, label_column, limit, columns)
+
+
+def _folder(data_dir: str | Path | None) -> Path:
+    """Where named datasets are."""
+    return Path(data_dir or os.environ.get("CRUST_DATA") or "data")
 
 
 def _check_path(path: Path, spec: str | Path) -> None:

@@ -1,10 +1,25 @@
-"""Experiments: what is to be run as plain data, results as lines of JSON, and a queue that never runs a thing twice."""
+"""Experiments: what is to be run as plain data, engines that run it, and results as lines of JSON."""
 
 from __future__ import annotations
 
-from crust.experiments.queue import run_all
+from crust.experiments.engines import Event, Local, Ray, Work
 from crust.experiments.results import append, find, read
+from crust.experiments.runner import run_all, run_grid
 from crust.experiments.running import run
 from crust.experiments.specs import SCALES, key, make
 
-__all__ = ["SCALES", "append", "find", "key", "make", "read", "run", "run_all"]
+__all__ = [
+    "SCALES",
+    "Event",
+    "Local",
+    "Ray",
+    "Work",
+    "append",
+    "find",
+    "key",
+    "make",
+    "read",
+    "run",
+    "run_all",
+    "run_grid",
+]

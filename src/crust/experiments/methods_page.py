@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from crust.experiments.paper.table1 import own_settings
 from crust.experiments.tables import INTRODUCTION, NOISES, bold_best, cell, is_ceiling, markdown, of_runs, runs
 from crust.methods import METHODS
 
@@ -37,7 +38,10 @@ def methods_page(lines: Lines) -> str:
 
 def _all(lines: Lines, labels: str) -> dict[str, tuple[str, list[dict[str, Any]]]]:
     """Rows of a table by their names: the method, and its runs."""
-    found = {f"[`{name}`](../methods/{name}.md)": (name, runs(lines, name, labels)) for name in METHODS}
+    found = {
+        f"[`{name}`](../methods/{name}.md)": (name, runs(lines, name, labels, **own_settings(name, "cpu")))
+        for name in METHODS
+    }
     half = runs(lines, "erm", labels, **HALF)
     return {**found, "`erm`, half of the epochs (as many updates as a coreset of 50%)": ("erm", half)}
 
@@ -104,7 +108,7 @@ def _knowledge(lines: Lines) -> str:
         cells = [f"`{name}`", kind.needs]
         for labels in NOISES:
             found = []
-            for line in runs(lines, name, labels):
+            for line in runs(lines, name, labels, **own_settings(name, "cpu")):
                 known = line["facts"].get("knowledge", {})
                 found += [
                     f"{what.replace('_', ' ')} {_shown(one['value'])} ({one['source']})" for what, one in known.items()

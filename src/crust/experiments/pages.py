@@ -1,12 +1,17 @@
-"""Pages of results in docs/results, built from the result lines and from nothing else."""
+"""Pages of results in docs, built from the result lines and from nothing else."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
+from crust.experiments import findings
 from crust.experiments.methods_page import methods_page
+from crust.experiments.outputs import figure_page, text
+from crust.experiments.paper import EXPERIMENTS
 from crust.experiments.results import find
 from crust.experiments.specs import make
 from crust.experiments.tables import INTRODUCTION, NOISES, SEEDS, bold_best, cell, is_ceiling, markdown, of_runs, runs
@@ -124,20 +129,57 @@ def _tried(lines: Lines) -> str:
     return markdown(header, [row for *_, row in rows])
 
 
-PAGES: dict[str, Callable[[Lines], str]] = {"training.md": training, "methods.md": methods_page}
+def of_paper(name: str, kind: str) -> Callable[[Lines], str]:
+    """A table or figure of the paper at the `cpu` scale, as `md` or `csv`.
+
+    Seconds are left out: these runs shared their machine with others.
+    """
+    experiment = EXPERIMENTS[name]
+
+    def build(lines: Lines) -> str:
+        summary = experiment.summary(lines, "cpu")
+        if kind == "md":
+            return experiment.page(summary, seconds=False)
+        if experiment.panels:
+            return figure_page.as_csv(summary, experiment.panels)
+        return text.as_csv(summary, seconds=False)
+
+    return build
+
+
+def what_holds(lines: Lines) -> str:
+    """docs/findings.md."""
+    speed = Path("benchmarks/results/training.json")
+    return findings.page(lines, json.loads(speed.read_text()) if speed.is_file() else None)
+
+
+# By their place in docs.
+PAGES: dict[str, Callable[[Lines], str]] = {
+    "results/training.md": training,
+    "results/methods.md": methods_page,
+    **{
+        f"results/{name}.{kind}": of_paper(name, kind)
+        for name in ("table1", "table2", "figure1")
+        for kind in ("md", "csv")
+    },
+    "findings.md": what_holds,
+}
 
 
 def main() -> None:
-    """Build all pages of docs/results anew."""
-    from pathlib import Path
-
+    """Build all pages of docs anew, and the pictures of Figure 1."""
     from crust.experiments.results import read
     from crust.files import write_whole
 
-    folder = Path("docs/results")
-    for name, page in PAGES.items():
-        write_whole(folder / name, page(read(folder)).encode())
-        sys.stdout.write(f"{folder / name}\n")
+    docs = Path("docs")
+    lines = read(docs / "results")
+    figure = EXPERIMENTS["figure1"]
+    files = {name: page(lines).encode() for name, page in PAGES.items()}
+    drawn = figure_page.pictures(figure.summary(lines, "cpu"), figure.panels)
+    files |= {f"results/{name}": content for name, content in drawn.items()}
+    for name, content in files.items():
+        write_whole(docs / name, content)
+        sys.stdout.write(f"{docs / name}\n")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
+import logging
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,14 @@ from crust.errors import InputError
 from crust.experiments.specs import same
 from crust.files import write_whole
 
+BEGIN = '{"key":'  # of every line
+log = logging.getLogger("crust")
+
 
 def read(path: str | Path) -> list[dict[str, Any]]:
     """All lines of a file, or of all .jsonl files of a folder; the last one of a key counts.
+
+    A line that was cut off is passed over with a warning, and costs no other line.
 
     Example:
         >>> import tempfile
@@ -28,15 +35,39 @@ def read(path: str | Path) -> list[dict[str, Any]]:
     files = sorted(place.glob("*.jsonl")) if place.is_dir() else [place] if place.exists() else []
     found: dict[str, dict[str, Any]] = {}
     for file in files:
-        for number, text in enumerate(file.read_text().splitlines(), 1):
+        for number, text in enumerate(_text(file).split("\n"), 1):
             if not text.strip():
                 continue
-            try:
-                line = json.loads(text)
+            line = _parse(text, f"line {number} of {file}")
+            if line is not None:
                 found[line["key"]] = line
-            except (ValueError, KeyError, TypeError):
-                raise InputError(f"line {number} of {file} is no result: take it out, or restore the file") from None
     return list(found.values())
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise InputError(f"cannot read the results {file}: {(error.strerror or str(error)).lower()}") from None
+
+
+def _parse(text: str, where: str) -> dict[str, Any] | None:
+    """A result; None where it was cut off. What was written right behind the cut is found again."""
+    try:
+        line = json.loads(text)
+    except ValueError:
+        start = text.find(BEGIN, 1)
+        while start >= 0:
+            with contextlib.suppress(ValueError):
+                line = json.loads(text[start:])
+                break
+            start = text.find(BEGIN, start + 1)
+        log.warning("%s was cut off and is passed over", where)
+        if start < 0:
+            return None
+    if not isinstance(line, dict) or not isinstance(line.get("key"), str):
+        raise InputError(f"{where} is no result: take it out, or restore the file") from None
+    return line
 
 
 def find(lines: Iterable[dict[str, Any]], spec: dict[str, Any]) -> dict[str, Any] | None:

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.metrics import average_precision_score, roc_auc_score
 
 from crust import noise
 from crust.api import Result, fit
-from crust.data import Bundle, load, read_labels
+from crust.data import Bundle, Examples, load, read_labels
+from crust.errors import InputError
 from crust.experiments.specs import key
 from crust.files import write_whole
 
@@ -31,6 +31,7 @@ def run(
     data_dir: str | Path | None = None,
     human_labels: str | Path | None = None,
     keep_every: int | None = None,
+    workers: int = 0,
     report: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
     """Run a specification, or go on with it where its folder holds a checkpoint, and return the result line.
@@ -41,6 +42,7 @@ def run(
         data_dir: where the datasets are.
         human_labels: an .npz of people's labels, for `human:NAME`.
         keep_every: epochs between checkpoints that stay, for `crust theory`; None: only the newest two.
+        workers: processes that read images which do not fit into memory.
         report: called with the history's line after every epoch.
 
     Example:
@@ -58,35 +60,50 @@ def run(
         spec["model"],
         bundle.train.with_labels(given),
         method=spec["method"],
-        true_labels=bundle.train.decode(truth),
-        test_set=bundle.test,
+        true_labels=None if truth is None else bundle.train.decode(truth),
+        test_set=named_tests(bundle, spec) or bundle.test,
         validation=spec["validation"],
         augment=spec["augment"],
         run_dir=folder,
         resume=True,
         report=report,
         keep_every=keep_every,
+        workers=workers,
+        top=5 if spec.get("tests") else None,
         **spec["experiment"],
         **spec["settings"],
     )
-    return _line(spec, result, given != truth)
+    return _line(spec, result, None if truth is None else given != truth)
+
+
+def named_tests(bundle: Bundle, spec: dict[str, Any]) -> dict[str, Examples]:
+    """The test sets that are asked for by name."""
+    there = {name: one for name, one in {"test": bundle.test, **bundle.more_tests}.items() if one is not None}
+    for name in spec.get("tests", []):
+        if name not in there:
+            raise InputError(f"{spec['data']} has no test set {name!r} here, only {', '.join(there) or 'none'}")
+    return {name: there[name] for name in spec.get("tests", [])}
 
 
 def labels_of(
     bundle: Bundle, labels: str, seed: int, human_labels: str | Path | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The labels to train on, and the true ones."""
+) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """The labels to train on, and the true ones where they are known."""
     truth = bundle.train.labels
+    if labels == "given":
+        return truth, None
     if labels == "true":
         return truth, truth
     kind, _, name = labels.partition(":")
     if kind == "human":
+        if human_labels is None:
+            raise InputError(f"labels {labels} need people's labels: name their .npz with human_labels")
         return read_labels(f"{human_labels}:{name}", bundle.total, bundle.train.classes, bundle.rows), truth
     realised = noise.realise(truth, labels, len(bundle.train.classes), seed, superclasses=bundle.superclasses)
     return realised.labels, truth
 
 
-def _line(spec: dict[str, Any], result: Result, wrong: NDArray[np.bool_]) -> dict[str, Any]:
+def _line(spec: dict[str, Any], result: Result, wrong: NDArray[np.bool_] | None) -> dict[str, Any]:
     assert result.recorder is not None
     cost = result.recorder.context.cost
     curves = {name: [_short(value) for value in result.history[name]] for name in CURVES}
@@ -94,6 +111,7 @@ def _line(spec: dict[str, Any], result: Result, wrong: NDArray[np.bool_]) -> dic
         "key": key(spec),
         "spec": spec,
         "accuracy": {name: _short(value) for name, value in result.accuracy.items()},
+        **({"tests": _by_test(spec["tests"], result)} if spec.get("tests") else {}),
         "curves": {name: values for name, values in curves.items() if any(value is not None for value in values)},
         "audit": audit_quality(result, wrong),
         "cost": {
@@ -107,10 +125,25 @@ def _line(spec: dict[str, Any], result: Result, wrong: NDArray[np.bool_]) -> dic
     }
 
 
-def audit_quality(result: Result, wrong: NDArray[np.bool_]) -> dict[str, float] | None:
-    """How well the doubt score finds the wrong labels; None where there are none."""
-    if not wrong.any() or wrong.all():
+def _by_test(names: list[str], result: Result) -> dict[str, Any]:
+    """Top-1 and top-5 on each of several test sets; the first one is that of the accuracy."""
+    found: dict[str, Any] = {}
+    for number, name in enumerate(names):
+        end = f"_{name}" if number else ""
+        tops = {"top1": f"test_accuracy{end}", "top5": f"test_top5{end}"}
+        found[name] = {
+            top: {word: _short(value) for word, value in result.history.accuracy(key).items()}
+            for top, key in tops.items()
+        }
+    return found
+
+
+def audit_quality(result: Result, wrong: NDArray[np.bool_] | None) -> dict[str, float] | None:
+    """How well the doubt score finds the wrong labels; None where there are none, or nobody knows."""
+    if wrong is None or not wrong.any() or wrong.all():
         return None
+    from sklearn.metrics import average_precision_score, roc_auc_score
+
     table = result.audit()
     doubt = np.empty(len(table))
     doubt[table["index"].to_numpy()] = table["doubt"].to_numpy()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from crust.errors import choices
 from crust.methods import METHODS
@@ -22,39 +23,63 @@ SCALES: dict[str, dict[str, Any]] = {
     "paper": {"data": "cifar10", "limit": None, "model": "resnet32", "augment": True, "experiment": {"epochs": 120}},
 }  # fmt: skip
 
-RUNTIME = {"stop_after", "workers", "keep_every"}  # how a run is carried out, not what it is
+RUNTIME = {"stop_after", "workers", "keep_every", "top"}  # how a run is carried out and measured, not what it is
 
 
-def make(method: str, labels: str, *, scale: str = "cpu", seed: int = 0, **settings: Any) -> dict[str, Any]:
+def make(
+    method: str,
+    labels: str,
+    *,
+    scale: str = "cpu",
+    seed: int = 0,
+    data: str | None = None,
+    limit: int | Literal["scale"] | None = "scale",
+    model: str | None = None,
+    augment: bool | None = None,
+    validation: float = 0.1,
+    tests: Sequence[str] = (),
+    **settings: Any,
+) -> dict[str, Any]:
     """The full specification of one run.
 
     Args:
         method: its name.
-        labels: `true`, a noise such as `symmetric:0.5`, or people's labels such as `human:worse`.
-        scale: of `SCALES`.
+        labels: `true`, a noise such as `symmetric:0.5`, people's labels such as `human:worse`, or `given`: the
+            dataset's own, of which nobody knows which are right.
+        scale: of `SCALES`, which has all that is not said here.
         seed: of the run and of the noise.
+        data: another dataset, by name or path.
+        limit: its first so many training examples; None: all.
+        model: another network.
+        augment: whether images are cropped and mirrored at random.
+        validation: share of the training set that is held out.
+        tests: test sets of the dataset, by name, for which top-1 and top-5 are measured in the end; `test` is the one
+            that accuracy is measured on anyway.
         settings: of the method or of the experiment, where they differ from the scale's.
 
     Example:
         >>> spec = make("erm", "symmetric:0.5", seed=1)
         >>> spec["data"], spec["experiment"]["epochs"], spec["experiment"]["seed"]
         ('cifar10', 40, 1)
+        >>> make("erm", "symmetric:0.5", data="cifar100", scale="paper", limit=500)["limit"]
+        500
     """
     choices(method, METHODS, "method")
     choices(scale, SCALES, "scale")
     base = SCALES[scale]
     experiment, own = split_settings({**base["experiment"], **settings, "seed": seed}, METHODS[method].Settings)
-    return {
-        "data": base["data"],
-        "limit": base["limit"],
+    spec = {
+        "data": base["data"] if data is None else data,
+        "limit": base["limit"] if limit == "scale" else limit,
         "labels": labels,
-        "model": base["model"],
-        "augment": base["augment"],
-        "validation": 0.1,
+        "model": base["model"] if model is None else model,
+        "augment": base["augment"] if augment is None else augment,
+        "validation": validation,
         "method": method,
         "experiment": experiment.model_dump(mode="json", exclude=RUNTIME),
         "settings": own.model_dump(mode="json"),
     }
+    return {**spec, "tests": list(tests)} if tests else spec  # runs from before there were any stay what they are
 
 
 def key(spec: dict[str, Any]) -> str:
@@ -78,13 +103,19 @@ def same(old: dict[str, Any], spec: dict[str, Any]) -> bool:
         >>> same(old, new), same(old, make("crust", "true", share=0.3))
         (True, False)
     """
-    if old["method"] != spec["method"]:
-        return False
-    own = METHODS[spec["method"]].Settings().model_dump(mode="json")
-    common = checked(TrainSettings, {}).model_dump(mode="json")
-    full = {
-        **old,
-        "experiment": {**{name: common[name] for name in spec["experiment"]}, **old["experiment"]},
-        "settings": {**own, **old["settings"]},
-    }
-    return full == spec
+    return old["method"] == spec["method"] and today(old) == spec
+
+
+def today(old: dict[str, Any]) -> dict[str, Any]:
+    """A specification with the settings of today: those that did not exist when it was made have their defaults.
+
+    Example:
+        >>> old = {"method": "random", "experiment": {"epochs": 3}, "settings": {}}
+        >>> today(old)["settings"], today(old)["experiment"]["batch_size"]
+        ({'share': 0.5, 'warmup': 0}, 128)
+    """
+    if old["method"] not in METHODS:  # of another version of crust
+        return old
+    own = METHODS[old["method"]].Settings().model_dump(mode="json")
+    common = checked(TrainSettings, {}).model_dump(mode="json", exclude=RUNTIME)
+    return {**old, "experiment": {**common, **old["experiment"]}, "settings": {**own, **old["settings"]}}

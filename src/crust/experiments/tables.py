@@ -46,15 +46,16 @@ def cell(values: Sequence[float], *, scale: float = 100.0, digits: int = 1) -> s
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown; all columns but the first are numbers.
+    """A table in Markdown; a bar in a cell does not end it.
 
     Example:
-        >>> print(markdown(["method", "last"], [["erm", "33.4"]]))
+        >>> print(markdown(["method", "last"], [["erm|x", "33.4"]]))
         | method | last |
         |---|---|
-        | erm | 33.4 |
+        | erm\\|x | 33.4 |
     """
-    lines = [header, ["---"] * len(header), *rows]
+    whole = [[" ".join(cell.split()).replace("|", "\\|") for cell in line] for line in (header, *rows)]
+    lines = [whole[0], ["---"] * len(header), *whole[1:]]
     return "\n".join(("|" + "|".join(line) + "|") if line[0] == "---" else f"| {' | '.join(line)} |" for line in lines)
 
 

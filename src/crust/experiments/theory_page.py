@@ -18,9 +18,9 @@ from typing import Any
 
 from crust.errors import InputError
 from crust.experiments.diagnosis import diagnose
-from crust.experiments.queue import run_all
 from crust.experiments.reopened import reopen
 from crust.experiments.results import read
+from crust.experiments.runner import run_all
 from crust.experiments.specs import make
 from crust.experiments.theory_plots import shown_cut, write_picture
 from crust.files import write_whole

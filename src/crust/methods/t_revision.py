@@ -108,6 +108,7 @@ class TRevision(Method):
 
     def __init__(self, settings: TRevisionSettings):
         super().__init__(settings)
+        self.first = settings.estimate_epochs  # of the first stage; None until the data is known
         self.T: Tensor | None = None  # as estimated
         self.slack: Tensor | None = None  # of the last stage
         self.doubts: NDArray[np.float64] | None = None

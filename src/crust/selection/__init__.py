@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from crust.selection.entry import select as select
     from crust.selection.plan import Estimate as Estimate
     from crust.selection.plan import estimate as estimate
+    from crust.selection.ray_engine import Ray as Ray
     from crust.selection.reservoir import StreamPicks as StreamPicks
     from crust.selection.reservoir import sieve_stream as sieve_stream
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Coreset": "coreset",
     "Estimate": "plan",
+    "Ray": "ray_engine",
     "StreamPicks": "reservoir",
     "estimate": "plan",
     "select": "entry",

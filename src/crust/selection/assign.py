@@ -14,7 +14,16 @@ from crust.selection.workers import Ticker, spread
 WORTH_THREADS = 2**19  # pairs; fewer are done before a second thread has woken up
 
 
-def complete(distances: Distances, order: np.ndarray, widest: float, *, threads: int, ticker: Ticker) -> Picks:
+def complete(
+    distances: Distances,
+    order: np.ndarray,
+    widest: float,
+    *,
+    threads: int,
+    ticker: Ticker,
+    first: int = 0,
+    total: int | None = None,
+) -> Picks:
     """Owners, distances and marginal gains for medoids that were chosen in this order.
 
     Approximate distances only decide which points a medoid may be nearest to; there the exact ones are computed.
@@ -25,6 +34,8 @@ def complete(distances: Distances, order: np.ndarray, widest: float, *, threads:
         widest: the largest distance of the group (`diameter`), from which the first gain counts.
         threads: how many may work at once.
         ticker: counts pairs of points and medoids.
+        first: only the points from this one on count; the others keep `widest`, but for the medoids.
+        total: how many points the group has, where these are some of them: gains of all parts then add up exactly.
     """
     n, k, height = distances.n, len(order), distances.tile_rows
     order = np.ascontiguousarray(order, np.int64)
@@ -32,7 +43,7 @@ def complete(distances: Distances, order: np.ndarray, widest: float, *, threads:
     owner = np.full(n, n, np.int64)
     limits = distances.limits(nearest).copy()
     error = error_terms(distances)
-    magic = magic_number(n * widest)
+    magic = magic_number((total or n) * widest)
     parts = np.zeros((threads, k))
     buffers = np.empty((threads, height * min(n, TILE_COLUMNS)), np.float32)
 
@@ -47,7 +58,7 @@ def complete(distances: Distances, order: np.ndarray, widest: float, *, threads:
             )  # fmt: skip
             ticker.step(tile.size)
 
-    spread(range(0, n, TILE_COLUMNS), work, threads if n * k > WORTH_THREADS else 1, ticker)
+    spread(range(first, n, TILE_COLUMNS), work, threads if n * k > WORTH_THREADS else 1, ticker)
     owner[order] = order
     nearest[order] = 0.0
     return Picks(order, parts.sum(axis=0), owner, nearest)

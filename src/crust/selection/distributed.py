@@ -55,21 +55,33 @@ def greedi(
         memory: bytes that the distances of one shard may take.
     """
     n = distances.n
-    count = shards or max(1, min(-(-n // SHARD_POINTS), n // (2 * k)))
+    count = shards or shards_for(n, k)
     if count == 1:
         room = Room() if 4 * n * n <= memory else None
         return Greedy(distances, k, room=room, list_bytes=memory, threads=threads, ticker=ticker).run()
-    deal = rng.permutation(n)
-    members = [np.sort(deal[s::count]) for s in range(min(count, n))]
+    members = dealt(n, count, rng)
     if engine is None or distances.matrix is not None:
         chosen = _round_one_here(distances, members, k, memory, threads, ticker)
     else:
         chosen = _round_one_on(engine, distances, members, k, memory, ticker)
     widest = diameter(distances, threads=threads, ticker=ticker)
-    measured = np.sort(rng.choice(n, MEASURED_POINTS, replace=False)) if n > MEASURED_POINTS else np.arange(n)
-    rivals = _second_round(distances, chosen, measured, k, widest, threads, ticker)
+    measured = measured_points(n, rng)
+    rows = met(measured, chosen)
+    part = distances if len(measured) == n else part_of(distances, rows)
+    rivals = second_round(part, rows, len(measured), chosen, k, widest, threads, ticker)
     finals = [complete(distances, order, widest, threads=threads, ticker=ticker) for order in rivals]
     return min(finals, key=lambda picks: float(picks.nearest.sum(dtype=np.float64)))
+
+
+def shards_for(n: int, k: int) -> int:
+    """How many shards: of about 10,000 points each, and of at least 2k."""
+    return max(1, min(-(-n // SHARD_POINTS), n // (2 * k)))
+
+
+def dealt(n: int, count: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+    """The points of each shard, at random, in rising order."""
+    deal = rng.permutation(n)
+    return [np.sort(deal[s::count]) for s in range(min(count, n))]
 
 
 # ---------------------------------------------------------------- the first round
@@ -90,10 +102,10 @@ def solve(shard: Shard) -> NDArray[np.int64]:
     """Greedy on one shard: the chosen points, as indices within it."""
     points = shard.points.open() if hasattr(shard.points, "open") else shard.points
     distances = Distances.of_points(np.ascontiguousarray(points[shard.rows]), shard.metric)
-    return _solve(distances, shard.k, shard.memory, Room(), Ticker())
+    return greedy_order(distances, shard.k, shard.memory, Room(), Ticker())
 
 
-def _solve(distances: Distances, k: int, memory: int, room: Room, ticker: Ticker) -> NDArray[np.int64]:
+def greedy_order(distances: Distances, k: int, memory: int, room: Room, ticker: Ticker) -> NDArray[np.int64]:
     small = 4 * distances.n**2 <= memory
     greedy = Greedy(
         distances, min(k, distances.n), room=room if small else None, list_bytes=memory, threads=1, ticker=ticker
@@ -109,7 +121,7 @@ def _round_one_here(
 
     def work(s: int, slot: int) -> None:
         rows = members[s]
-        chosen[s] = rows[_solve(part_of(distances, rows), k, memory, rooms[slot], ticker)]
+        chosen[s] = rows[greedy_order(part_of(distances, rows), k, memory, rooms[slot], ticker)]
 
     spread(range(len(members)), work, threads, ticker)
     return chosen
@@ -137,31 +149,47 @@ def _round_one_on(
 # ---------------------------------------------------------------- the second round
 
 
-def _second_round(
-    distances: Distances,
+def measured_points(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The points that the second round is measured on, in rising order."""
+    return np.sort(rng.choice(n, MEASURED_POINTS, replace=False)) if n > MEASURED_POINTS else np.arange(n)
+
+
+def met(measured: NDArray[np.int64], chosen: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """All points of the second round: those that are measured, then the others that a shard chose."""
+    return np.concatenate([measured, np.setdiff1d(np.concatenate(chosen), measured)])
+
+
+def second_round(
+    part: Distances,
+    rows: NDArray[np.int64],
+    measured: int,
     chosen: list[NDArray[np.int64]],
-    measured: NDArray[np.int64],
     k: int,
     widest: float,
     threads: int,
     ticker: Ticker,
 ) -> list[NDArray[np.int64]]:
-    """The choice among all that the shards chose, and that of the shard which suits the measured points best."""
-    union = np.sort(np.concatenate(chosen))
-    rows = np.concatenate([measured, np.setdiff1d(union, measured)])
-    part = distances if len(measured) == distances.n else part_of(distances, rows)
-    places = np.empty(distances.n, np.int64)
-    places[rows] = np.arange(len(rows))
-    gains = Gains(part, widest, points=len(measured), threads=threads, ticker=ticker)
-    candidates = np.sort(places[union])
+    """The choice among all that the shards chose, and that of the shard which suits the measured points best.
+
+    Args:
+        part: the distances among the points `rows` (see `met`), of which the first `measured` ones are measured on.
+        chosen: what each shard chose.
+    """
+    order_of_rows = np.argsort(rows)
+
+    def places(points: NDArray[np.int64]) -> NDArray[np.int64]:
+        return order_of_rows[np.searchsorted(rows, points, sorter=order_of_rows)]
+
+    gains = Gains(part, widest, points=measured, threads=threads, ticker=ticker)
+    candidates = np.sort(places(np.concatenate(chosen)))
     order = np.empty(k, np.int64)
     for step in range(k):
         order[step], _ = gains.pick(candidates)
         candidates = candidates[candidates != order[step]]
 
     def objective(shard: NDArray[np.int64]) -> float:
-        picks = complete(part, places[shard], widest, threads=threads, ticker=ticker)
-        return float(picks.nearest[: len(measured)].sum(dtype=np.float64))
+        picks = complete(part, places(shard), widest, threads=threads, ticker=ticker)
+        return float(picks.nearest[:measured].sum(dtype=np.float64))
 
     full = [shard for shard in chosen if len(shard) == k]
     return [rows[order], *([min(full, key=objective)] if full else [])]

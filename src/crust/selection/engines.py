@@ -1,4 +1,4 @@
-"""Where shards are worked on: any object with `map` will do; here are processes on this machine."""
+"""Where shards are worked on: any object with `map` will do; here are processes on this machine. See `ray_engine`."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from numpy.typing import NDArray
 
 from crust.errors import choices
 
-ENGINES = ("local",)
+ENGINES = ("local", "ray")
 
 
 class Engine(Protocol):
     """Runs a function on many items, wherever that may be.
 
     An engine may also have `share(array)`: a context manager that gives something small to send along instead of the
-    array, with a method `open()` that returns the array, read only, wherever it is called.
+    array, with a method `open()` that returns the array, read only, wherever it is called. One of several machines has
+    `look(function, item)`: the result of function(item) on each of them, with the machine's id; items that have `nodes`
+    are then worked on by one of these.
     """
 
     def map(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
@@ -90,20 +92,25 @@ def open_engine(engine: Any, workers: int) -> Iterator[Engine | None]:
     """What the user named as an engine, ready for work; it is closed at the end if it was opened here.
 
     Args:
-        engine: None for no other place than here, `"local"` for processes, or an engine.
-        workers: how many processes.
+        engine: None for no other place than here, `"local"` for processes, `"ray"` for a Ray cluster, or an engine.
+        workers: how many processes, also of a Ray that is started here.
 
     Example:
         >>> with open_engine("cloud", 2):
         ...     pass
         Traceback (most recent call last):
         ...
-        crust.errors.InputError: unknown engine 'cloud': use one of local
+        crust.errors.InputError: unknown engine 'cloud': use one of local, ray
     """
     if engine is None or hasattr(engine, "map"):
         yield engine
         return
-    choices(engine, ENGINES, "engine")
+    if choices(engine, ENGINES, "engine") == "ray":
+        from crust.selection.ray_engine import Ray
+
+        with Ray(cpus=workers) as ray:
+            yield ray
+        return
     with Local(workers) as local:
         yield local
 

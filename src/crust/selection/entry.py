@@ -9,18 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crust.errors import choices
+from crust.errors import InputError, choices
 from crust.selection import checks, prepare
 from crust.selection.algorithms import run_group
 from crust.selection.budget import resolve_k, split_budget
 from crust.selection.coreset import Coreset
 from crust.selection.engines import ENGINES, open_engine
+from crust.selection.from_files import select_files
 from crust.selection.greedy import Room
 from crust.selection.group_names import check_groups
 from crust.selection.options import Options, check_options
 from crust.selection.picks import Picks
 from crust.selection.plan import Plan, expectation, make_plan
 from crust.selection.progress import progress_bar
+from crust.selection.shard_files import are_files, mapped_file
 from crust.selection.workers import Ticker, spread
 
 log = logging.getLogger("crust")
@@ -48,7 +50,8 @@ def select(
     greedy selection, within each group. The answer does not depend on threads, memory or device.
 
     Args:
-        features: (n, d) array, memory map or tensor; with `metric="precomputed"` an (n, n) matrix of distances.
+        features: (n, d) array, memory map or tensor; with `metric="precomputed"` an (n, n) matrix of distances. Or a
+            folder of .npy files (or a list of such files), of which `greedi` reads one piece at a time.
         k: how many; an int is a count, a float a share of the points.
         groups: a name for each point; each group gets its share of k and is covered by its own points.
         algorithm: `greedy` (exact greedy), `lazy` (the same answer, another way), `stochastic`, `sieve`, `greedi`,
@@ -59,7 +62,8 @@ def select(
         device: a torch device such as `"cuda"`; default: where the features are.
         threads: default: all cores.
         memory_limit: bytes, or a string such as `"2GiB"`; default: a quarter of the free memory.
-        engine: where `greedi` runs its shards: `"local"` for processes.
+        engine: where `greedi` runs its shards: `"local"` for processes, `"ray"` for a Ray cluster, or an engine such as
+            `crust.selection.Ray(address)`; there, too, files and memory maps of files are read a piece at a time.
         seed: for the algorithms that draw.
         progress: show a bar once it takes longer than two seconds.
 
@@ -86,6 +90,11 @@ def select(
     )
     if not hasattr(engine, "map") and engine is not None:
         choices(engine, ENGINES, "engine")
+    if engine is not None and algorithm != "greedi":
+        raise InputError(f"algorithm {algorithm!r} runs in this process only: use algorithm 'greedi' with an engine")
+    file = mapped_file(features) if engine is not None and metric != "precomputed" else None
+    if file is not None or are_files(features):
+        return select_files(file or features, k, groups, min_per_group, options, engine, progress)
     if metric == "precomputed":
         features = checks.check_precomputed(features)
     else:

@@ -28,15 +28,26 @@ def scaled(points: Any, metric: str) -> tuple[Any, float]:
     """The same points in the range and form that the metric needs: numpy or torch, with the same digits."""
     if metric == "cosine":
         return directions(points), 1.0
-    largest = float(max(points.max(), -points.min()))
+    exponent, unit = power(float(max(points.max(), -points.min())), metric)
+    return shifted(points, exponent), unit
+
+
+def shifted(points: Any, exponent: int) -> Any:
+    """The points divided by a power of two."""
+    if exponent == 0:
+        return points
+    half = exponent // 2  # in two steps: the power itself may be out of range where the result is not
+    return points * math.ldexp(1.0, -half) * math.ldexp(1.0, half - exponent)
+
+
+def power(largest: float, metric: str) -> tuple[int, float]:
+    """The power of two to divide points by, given their largest value, and what it makes of a unit of distance."""
     exponent = math.frexp(largest)[1]
     low, high = RANGE[metric]
     if largest == 0.0 or low <= exponent <= high:
-        return points, 1.0
-    half = exponent // 2  # in two steps: the power itself may be out of range where the result is not
-    points = points * math.ldexp(1.0, -half) * math.ldexp(1.0, half - exponent)
+        return 0, 1.0
     try:
-        return points, math.ldexp(1.0, exponent * (1 if metric == "euclidean" else 2))
+        return exponent, math.ldexp(1.0, exponent * (1 if metric == "euclidean" else 2))
     except OverflowError:
         raise InputError(
             f"squared distances of values up to {largest:.2g} are too large for float64: divide the features by "

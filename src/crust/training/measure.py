@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,9 +13,33 @@ from crust.training.looking import predict
 from crust.training.method import Method, Stage
 
 
-def accuracy(context: Context, examples: Examples) -> float:
-    """The share of examples that the first network gets right, each counted once by one process."""
-    return float((predict(context, None, 0, examples, False).predictions == examples.labels).mean())
+def accuracies(context: Context, tests: dict[str, Examples]) -> dict[str, float]:
+    """The share of examples that the first network gets right, each counted once by one process.
+
+    The first set's goes by the name `test_accuracy`, that of another one by `test_accuracy_NAME`. Where a `top` is set
+    and there are more classes than that, `test_top5` and `test_top5_NAME` stand beside them.
+    """
+    found, top = {}, context.settings.top
+    for number, (name, examples) in enumerate(tests.items()):
+        end = f"_{name}" if number else ""
+        seen = predict(context, None, 0, examples, False)
+        found[f"test_accuracy{end}"] = float((seen.predictions == examples.labels).mean())
+        if top is not None and top < context.classes:
+            found[f"test_top{top}{end}"] = float((ranks(seen.probabilities, examples.labels) < top).mean())
+    return found
+
+
+def ranks(probabilities: NDArray[Any], labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many classes come before the labels; of equal ones the first comes first, as for predictions.
+
+    Example:
+        >>> ranks(np.array([[0.2, 0.5, 0.3], [0.4, 0.4, 0.2]]), np.array([0, 1]))
+        array([2, 1])
+    """
+    own = probabilities[np.arange(len(labels)), labels][:, None]
+    before = np.arange(probabilities.shape[1]) < labels[:, None]
+    found: NDArray[np.int64] = ((probabilities > own) | ((probabilities == own) & before)).sum(axis=1)
+    return found
 
 
 def score(context: Context, method: Method, stage: Stage) -> tuple[float, dict[str, float]]:

@@ -15,7 +15,7 @@ from crust.training.context import Context
 from crust.training.history import History
 from crust.training.knowledge import described
 from crust.training.loop import clock, spent
-from crust.training.measure import accuracy
+from crust.training.measure import accuracies
 from crust.training.measure import score as measure
 from crust.training.method import Known, Method, Selection, Stage
 from crust.training.state import RunState
@@ -30,13 +30,13 @@ class Recorder:
         context: Context,
         state: RunState,
         *,
-        test: Examples | None,
+        tests: dict[str, Examples],
         folder: Path | None,
         identity: dict[str, Any],
         report: Callable[[dict[str, Any]], None] | None = None,
     ):
         self.context, self.method, self.state = context, state.plan.method, state
-        self.test, self.folder, self.identity, self.report = test, folder, identity, report
+        self.tests, self.folder, self.identity, self.report = tests, folder, identity, report
         self.history = History()
         self.watch = Watch(context.n, context.classes)
         self.watch_validation = None
@@ -79,10 +79,10 @@ class Recorder:
             self.report(line)
 
     def _accuracies(self, method: Method, stage: Stage) -> dict[str, float]:
-        found = {}
+        found: dict[str, float] = {}
         context = self.context
-        if self.test is not None and context.settings.test_due(context.epoch, context.epochs):
-            found["test_accuracy"] = accuracy(context, self.test)
+        if context.settings.test_due(context.epoch, context.epochs):
+            found = accuracies(context, self.tests)
         score, seen = measure(context, method, stage)
         self.state.consider(context.processes.bare(context.networks[0]), score)
         return found | seen

@@ -36,6 +36,7 @@ class TrainSettings(BaseModel):
     channels_last: bool = True
     audit_every: int | None = Field(None, ge=1)  # epochs between passes over all examples; None: ten in a run
     test_every: int = Field(1, ge=1)  # epochs between looks at the test set; the last ten are always measured
+    top: int | None = Field(None, ge=2)  # also count an example as right whose class is among the first so many
     max_passes: float | None = Field(None, gt=0)  # stop when that many examples went forward or backward
     stop_after: int | None = Field(None, ge=1)  # stop after this epoch, to be resumed
     keep_every: int | None = Field(None, ge=1)  # epochs between checkpoints that stay; None: only the newest two

@@ -15,6 +15,7 @@ Show = Callable[[float], str]
 
 WIDTH, HEIGHT = 440, 270
 LEFT, RIGHT, TOP, BOTTOM = 44, 78, 12, 40
+LETTER = 7.2  # the width of one in a name
 LABEL = 32  # between the names at the ends of the lines, which would else cover each other
 
 
@@ -26,6 +27,7 @@ class Line:
         name: shown at its end.
         values: one for each x from the first on; None where nothing is known.
         tone: which of the style's colours it has.
+        spread: how far above and below each value a band reaches, such as a standard deviation over runs.
 
     Example:
         >>> Line("erm", [0.5, None, 0.7]).points(1)
@@ -35,11 +37,23 @@ class Line:
     name: str
     values: Sequence[float | None]
     tone: int = 0
+    spread: Sequence[float | None] = ()
 
     def points(self, start: int) -> list[tuple[int, float]]:
         """The known values with their x, of which the first one is `start`."""
         known = [(start + i, value) for i, value in enumerate(self.values) if value is not None]
         return [(x, value) for x, value in known if math.isfinite(value)]
+
+    def band(self, start: int) -> list[tuple[int, float, float]]:
+        """The lower and upper end of the band at each x; nothing where it has no width anywhere.
+
+        Example:
+            >>> Line("erm", [0.5, 0.7], spread=[0.25, 0.0]).band(1)
+            [(1, 0.25, 0.75), (2, 0.7, 0.7)]
+        """
+        wide = dict(enumerate(self.spread, start))
+        found = [(x, value - (wide.get(x) or 0.0), value + (wide.get(x) or 0.0)) for x, value in self.points(start)]
+        return found if any(low < high for _, low, high in found) else []
 
 
 def line_chart(
@@ -73,22 +87,26 @@ def line_chart(
     """
     drawn = [(line, line.points(start)) for line in lines]
     ys = [y for _, points in drawn for _, y in points] or [0.0]
+    ys += [y for line in lines for _, *ends in line.band(start) for y in ends]
     xs = [x for _, points in drawn for x, _ in points] or [start]
     ticks = scale(min(ys), max(ys) if top is None else top)
     left, right = min(xs), max(max(xs), min(xs) + 1)
+    room = max([RIGHT, *(min(WIDTH // 3, round(14 + LETTER * len(line.name))) for line, points in drawn if points)])
 
     def at(x: float, y: float) -> tuple[float, float]:
-        across = LEFT + (x - left) / (right - left) * (WIDTH - LEFT - RIGHT)
+        across = LEFT + (x - left) / (right - left) * (WIDTH - LEFT - room)
         up = (y - ticks[0]) / (ticks[-1] - ticks[0]) * (HEIGHT - TOP - BOTTOM)
         return round(across, 1), round(HEIGHT - BOTTOM - up, 1)
 
     parts = [*_grid(ticks, tick, at(right, 0)[0], at), *_axis(left, right, x_name, at)]
+    for line in lines:
+        parts += _band(line, start, at)
     for line, points in drawn:
         parts += _curve(line, points, x_name, show, at)
     ends = [(line, *points[-1]) for line, points in drawn if points]
     heights = spread([at(x, y)[1] for _, x, y in ends], LABEL, TOP + 10, HEIGHT - BOTTOM - 14)
     for (line, _, y), height in zip(ends, heights, strict=True):
-        where = WIDTH - RIGHT + 10
+        where = WIDTH - room + 10
         parts.append(
             tag(
                 "text",
@@ -155,8 +173,15 @@ def _axis(left: int, right: int, name: str, at: At) -> list[Html]:
     parts = [
         tag("text", x, x=at(x, 0)[0], y=low + 17, class_="tick", text_anchor="middle") for x in dict.fromkeys(marks)
     ]
-    middle = (LEFT + WIDTH - RIGHT) / 2
+    middle = round((at(left, 0)[0] + at(right, 0)[0]) / 2, 1)
     return [*parts, tag("text", name, x=middle, y=HEIGHT - 6, class_="tick", text_anchor="middle")]
+
+
+def _band(line: Line, start: int, at: At) -> list[Html]:
+    ends = line.band(start)
+    around = [at(x, low) for x, low, _ in ends] + [at(x, high) for x, _, high in reversed(ends)]
+    path = " ".join(f"{x:g},{y:g}" for x, y in around)
+    return [tag("polygon", points=path, class_=f"band tone-{line.tone}")] if ends else []
 
 
 def _curve(line: Line, points: list[tuple[int, float]], x_name: str, show: Show, at: At) -> list[Html]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,33 +12,39 @@ from crust.audit.report.markup import Html, join, tag
 __all__ = ["page", "section", "table"]
 
 STYLE = Path(__file__).with_name("style.css")
-# The browser itself refuses whatever is not in the file: no script, no network.
+# The browser itself refuses whatever is not in the file: no network, and no script but the one that is named.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
-def page(title: str, *body: object) -> Html:
-    """A whole document that stands alone: the style is in it, nothing is fetched, nothing is run.
+def page(title: str, *body: object, style: str = "", script: str = "") -> Html:
+    """A whole document that stands alone: the style is in it, nothing is fetched, nothing but the script is run.
 
     Args:
         title: of the window and the page.
         body: sections, or anything else.
+        style: more of it, from the program, never from data.
+        script: likewise; the browser is told to run no other.
 
     Example:
         >>> text = page("5 < 6", section("Numbers", "all of them"))
         >>> text.startswith("<!doctype html>"), "<h1>5 &lt; 6</h1>" in text, "http" in text.replace("http-equiv", "")
         (True, True, False)
     """
+    policy, code = POLICY, Html("")
+    if script:
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        policy, code = f"{POLICY}; script-src 'sha256-{digest}'", Html(f"<script>{script}</script>")
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", title),
-        tag("style", Html(STYLE.read_text(encoding="utf-8"))),
+        tag("style", Html(STYLE.read_text(encoding="utf-8") + style)),
     )
     main = tag("main", tag("h1", title), *body)
-    return join([Html("<!doctype html>\n"), tag("html", head, tag("body", main), lang="en"), "\n"])
+    return join([Html("<!doctype html>\n"), tag("html", head, tag("body", main, code), lang="en"), "\n"])
 
 
 def section(title: str, *body: object, hint: object = None) -> Html:

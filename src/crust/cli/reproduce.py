@@ -1,0 +1,358 @@
+"""`crust reproduce`: the paper's tables and figures, or a grid of one's own, on this machine or on a cluster."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from crust.cli.grid_progress import GridProgress
+from crust.cli.messages import Stopped, show_log
+from crust.errors import InputError, choices
+
+if TYPE_CHECKING:
+    from crust.experiments.checks import Checked
+    from crust.experiments.engines.work import Engine, Spec, Work
+
+WHAT = "What to run"
+WHERE = "Where it runs"
+DATA = "Data and results"
+MANY = 5  # failures that are shown one by one
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line asks for: experiments of the paper, or a grid; at a scale, with seeds; and its runs."""
+
+    names: list[str]
+    grid: Path | None
+    scale: str
+    seeds: int | list[int] | None
+    specs: list[Spec]
+
+    @property
+    def title(self) -> str:
+        """In a few words."""
+        return str(self.grid) if self.grid is not None else f"{', '.join(self.names)} at scale {self.scale}"
+
+
+def reproduce(
+    context: typer.Context,
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="table1, table2, table3, figure1, several of them, or all.", metavar="WHAT", show_default=False
+        ),
+    ] = None,
+    grid: Annotated[
+        Path | None,
+        typer.Option(help="A grid of your own instead: see docs/reproduce.md.", metavar="FILE", rich_help_panel=WHAT),
+    ] = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            help="paper: all of it, for GPUs; cpu: CIFAR-10 in small, the default; smoke: digits, minutes.",
+            metavar="NAME",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(
+            help="How many, as in 5, or which, as in 0,3; default: the scale's.", metavar="N", rich_help_panel=WHAT
+        ),
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(help="Only these, as in erm,crust.", metavar="NAMES", rich_help_panel=WHAT),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would run and how long it takes.", rich_help_panel=WHAT)
+    ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Also try again what has failed.", rich_help_panel=WHAT)
+    ] = False,
+    skip_missing: Annotated[
+        bool,
+        typer.Option("--skip-missing", help="Leave out runs whose data is not here.", rich_help_panel=WHAT),
+    ] = False,
+    engine: Annotated[str, typer.Option(help="local or ray.", metavar="NAME", rich_help_panel=WHERE)] = "local",
+    jobs: Annotated[
+        int | None,
+        typer.Option(help="local: runs at a time, each with its share of the cores.", rich_help_panel=WHERE),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(help="ray: of the cluster, such as auto; default: one on this machine.", rich_help_panel=WHERE),
+    ] = None,
+    cpus: Annotated[
+        float | None, typer.Option(help="Cores of each run; ray: 1 by default.", rich_help_panel=WHERE)
+    ] = None,
+    gpus: Annotated[
+        float | None, typer.Option(help="ray: GPUs of each run; 0.25 puts four on one.", rich_help_panel=WHERE)
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(help="Processes of each run that read large image folders.", rich_help_panel=WHERE)
+    ] = 0,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(help="Where named datasets are; default: $CRUST_DATA, else data.", rich_help_panel=DATA),
+    ] = None,
+    human_labels: Annotated[
+        Path | None,
+        typer.Option(help="The .npz with CIFAR-10N's labels.", metavar="FILE", rich_help_panel=DATA),
+    ] = None,
+    results: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Results from elsewhere that count too: a .jsonl or a folder of them; repeated.", rich_help_panel=DATA
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Folder; default: runs/reproduce-SCALE.", rich_help_panel=DATA),
+    ] = None,
+    keep_runs: Annotated[
+        bool,
+        typer.Option("--keep-runs", help="Keep models, audits and checkpoints of finished runs.", rich_help_panel=DATA),
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing but errors.", rich_help_panel=DATA)
+    ] = False,
+) -> None:
+    """Run the paper's experiments, or a grid of your own; what is there already is not run again."""
+    show_log(logging.ERROR if quiet else logging.WARNING)
+    asked = _asked(what or [], grid, scale, seeds, methods)
+    folder = output or Path("runs") / (f"reproduce-{asked.scale}" if grid is None else grid.stem)
+    _check_folder(folder)
+    place = _engine(engine, jobs, address, cpus, gpus)
+
+    from crust.experiments import key, read
+    from crust.experiments.checks import check_room, look
+    from crust.experiments.engines.work import Work
+    from crust.experiments.runner import failures, missing
+
+    work = Work(folder / "results.jsonl", folder / "runs", data_dir, human_labels, workers=workers)
+    known = _known(results or [])
+    todo = missing(asked.specs, [*read(work.results), *known])
+    failed = failures(todo, work.folder)
+    if not retry_failed:
+        todo = [spec for spec in todo if key(spec) not in failed]
+    if todo and not quiet:
+        typer.echo("looking at the data and the networks of the runs", err=True)
+    checked = look(todo, work, download=not dry_run)
+    if dry_run:
+        from crust.cli.dry_run import show
+
+        lines = [*known, *read(work.results)]
+        show(asked.title, asked.specs, todo, lines, failed, checked, work, place, keep_runs=keep_runs)
+        return
+    todo = _possible(todo, checked, skip_missing, quiet)
+    with place:
+        check_room(todo, checked.sizes, folder, place.at_once, keep_runs)
+        progress = _progress(asked.specs, todo, checked, [*known, *read(work.results)], len(failed), quiet)
+        try:
+            with progress:
+                _run(todo, place, work, progress, known, keep_runs)
+        except KeyboardInterrupt:
+            _write(asked, [*known, *read(work.results)], folder)
+            done = f"{progress.before + progress.ended} of {len(asked.specs)} runs are finished"
+            raise Stopped(f"stopped; {done}, the others go on from their last epoch with: {_again(context)}") from None
+    files = _write(asked, [*known, *read(work.results)], folder)
+    left = {key(spec) for spec in missing(asked.specs, [*known, *read(work.results)])}
+    if not quiet:
+        _print_summary(asked, work, files, progress, len(left), 0 if retry_failed else len(failed))
+    if progress.failed:
+        raise typer.Exit(1)
+
+
+def _run(
+    todo: Sequence[Spec], engine: Engine, work: Work, progress: GridProgress, known: Sequence[Any], keep_runs: bool
+) -> None:
+    from crust.experiments import run_grid
+
+    run_grid(todo, engine, work, progress, known=known, retry_failed=True, keep_runs=keep_runs)
+
+
+def _asked(what: list[str], grid: Path | None, scale: str | None, seeds: str | None, methods: str | None) -> Asked:
+    """The runs that the words of the command line mean."""
+    chosen = _seeds(seeds)
+    if grid is not None:
+        from crust.experiments.grid_file import read_grid
+
+        if what:
+            raise InputError(f"{what[0]} and --grid exclude each other: leave one of them out")
+        wanted = list(range(chosen)) if isinstance(chosen, int) else chosen
+        return Asked([], grid, scale or "", chosen, _only(read_grid(grid, scale, wanted), methods))
+    from crust.experiments.paper import EXPERIMENTS
+
+    scale = scale or "cpu"
+    if not what:
+        raise InputError(f"there is nothing to run: name {', '.join(EXPERIMENTS)} or all, or give a --grid")
+    for name in what:
+        choices(name, [*EXPERIMENTS, "all"], "experiment")
+    names = list(dict.fromkeys(what))
+    if "all" in names:
+        from crust.experiments import SCALES
+
+        choices(scale, SCALES, "scale")
+        names = [name for name, one in EXPERIMENTS.items() if scale in one.scales]
+    from crust.experiments import key
+
+    found = {key(spec): spec for name in names for spec in EXPERIMENTS[name].specs(scale, chosen)}
+    return Asked(names, None, scale, chosen, _only(list(found.values()), methods))
+
+
+def _seeds(text: str | None) -> int | list[int] | None:
+    """`--seeds 5` is how many, `--seeds 0,3` which; `--seeds 3,` is the one with number 3."""
+    if text is None:
+        return None
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdigit() for word in words if word) or not any(words):
+        raise InputError(f"--seeds {text}: give how many, as in 5, or which, as in 0,3")
+    numbers = [int(word) for word in words if word]
+    if len(words) == 1:
+        if numbers[0] == 0:
+            raise InputError("--seeds 0 asks for none: give how many, as in 5, or which, as in 0,3")
+        return numbers[0]
+    return numbers
+
+
+def _only(specs: list[Spec], methods: str | None) -> list[Spec]:
+    """Those of some methods."""
+    if methods is None:
+        return specs
+    there = list(dict.fromkeys(spec["method"] for spec in specs))
+    names = [choices(name.strip(), there, "method of these runs") for name in methods.split(",") if name.strip()]
+    return [spec for spec in specs if spec["method"] in names]
+
+
+def _check_folder(folder: Path) -> None:
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise InputError(f"-o {folder}: {there} is a file; name a folder")
+    if not os.access(there, os.W_OK):
+        raise InputError(f"-o {folder} cannot be written to: choose another folder")
+
+
+def _engine(name: str, jobs: int | None, address: str | None, cpus: float | None, gpus: float | None) -> Engine:
+    from crust.experiments import Local, Ray
+
+    choices(name, ("local", "ray"), "engine")
+    if name == "ray":
+        if jobs is not None:
+            raise InputError("--jobs is for --engine local: Ray runs as many as there is room for, see --cpus")
+        return Ray(address, 1 if cpus is None else cpus, gpus or 0)
+    if address is not None:
+        raise InputError("--address is for --engine ray: add that, or leave it out")
+    if gpus is not None:
+        raise InputError("--gpus is for --engine ray: here each of --jobs takes a GPU in turn")
+    if cpus is not None and cpus != int(cpus):
+        raise InputError(f"--cpus is {cpus:g}: give whole cores, or use --engine ray")
+    return Local(1 if jobs is None else jobs, None if cpus is None else int(cpus))
+
+
+def _known(paths: Sequence[Path]) -> list[dict[str, Any]]:
+    """Results from elsewhere."""
+    from crust.experiments import read
+
+    for path in paths:
+        if not path.exists():
+            raise InputError(f"there are no results at {path}: name a .jsonl file, or a folder of them")
+    return [line for path in paths for line in read(path)]
+
+
+def _possible(todo: Sequence[Spec], checked: Checked, skip_missing: bool, quiet: bool) -> list[Spec]:
+    """The runs that can be made here; the others are refused, or left out."""
+    from crust.experiments import key
+
+    reasons: dict[str, int] = {}
+    for problem in checked.problems.values():
+        reasons[problem] = reasons.get(problem, 0) + 1
+    if reasons and not skip_missing:
+        problem, count = next(iter(reasons.items()))
+        whole = "all" if count == len(todo) == 1 else f"{count} of {len(todo)}"
+        raise InputError(f"{whole} runs cannot be made: {problem}; --skip-missing leaves them out")
+    for problem, count in reasons.items():
+        if not quiet:
+            typer.echo(f"left out: {count} runs, {problem}", err=True)
+    return [spec for spec in todo if key(spec) not in checked.problems]
+
+
+def _progress(
+    specs: Sequence[Spec], todo: Sequence[Spec], checked: Checked, lines: Sequence[Any], failed: int, quiet: bool
+) -> GridProgress:
+    from crust.experiments import key
+    from crust.experiments.estimates import Estimates, epochs_of
+    from crust.experiments.runner import missing, titles
+
+    estimates = Estimates(lines, checked.sizes)
+    names, keys = titles(todo), [key(spec) for spec in todo]
+    return GridProgress(
+        dict(zip(keys, names, strict=True)),
+        {key(spec): epochs_of(spec) for spec in todo},
+        {key(spec): estimates.work(spec) or 1.0 for spec in todo},
+        len(specs) - len(missing(specs, lines)),
+        quiet,
+    )
+
+
+def _write(asked: Asked, lines: Sequence[dict[str, Any]], folder: Path) -> list[Path]:
+    """Tables, figures and the page, from all results that are there."""
+    from crust.experiments.outputs.grid import write_grid
+    from crust.experiments.paper import EXPERIMENTS, write_page
+
+    folder.mkdir(parents=True, exist_ok=True)
+    if asked.grid is not None:
+        return write_grid(asked.specs, lines, folder)
+    files = [
+        path for name in asked.names for path in EXPERIMENTS[name].write(lines, asked.scale, folder, seeds=asked.seeds)
+    ]
+    page = write_page(asked.names, lines, asked.scale, folder / "results.html", seeds=asked.seeds)
+    return [*files, page]
+
+
+def _again(context: typer.Context) -> str:
+    """The command that was typed."""
+    words = ["crust", "reproduce"]
+    options: list[str] = []
+    for parameter in context.command.params:
+        value = context.params.get(str(parameter.name))
+        source = context.get_parameter_source(str(parameter.name))
+        if source is None or source.name != "COMMANDLINE":
+            continue
+        values = value if isinstance(value, (list, tuple)) else [value]
+        if parameter.param_type_name == "argument":
+            words += map(str, values)
+        elif value is True:
+            options.append(parameter.opts[0])
+        else:
+            options += [word for each in values for word in (parameter.opts[0], _plain(each))]
+    return shlex.join([*words, *options])
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _print_summary(
+    asked: Asked, work: Work, files: Sequence[Path], progress: GridProgress, left: int, failed: int
+) -> None:
+    whole = len(asked.specs)
+    typer.echo(f"{asked.title}: {whole - left} of {whole} runs are there")
+    for error in progress.errors[:MANY]:
+        typer.echo(f"failed: {error}")
+    if len(progress.errors) > MANY:
+        typer.echo(f"… and {len(progress.errors) - MANY} more failures: see error.json in the folders of {work.folder}")
+    if progress.held:
+        typer.echo(f"left to another process: {progress.held} runs")
+    if progress.failed or failed:
+        typer.echo(f"{progress.failed + failed} runs have failed: --retry-failed tries them again")
+    typer.echo(f"results: {work.results}")
+    typer.echo(f"written: {', '.join(str(path) for path in files)}")

@@ -1,0 +1,60 @@
+"""A Ray cluster: one that runs already, or a small one on this machine for as long as it is needed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import socket
+from typing import Any
+
+from crust.errors import InputError, require
+
+REACH = 5.0  # seconds to wait for an answer; Ray itself would wait for a very long time
+
+
+def connect(address: str | None = None, cpus: int | None = None) -> tuple[Any, bool]:
+    """Connect to a cluster, unless this process is connected already.
+
+    Args:
+        address: such as `auto`, `10.0.0.1:6379` or `ray://10.0.0.1:10001`; None: that of RAY_ADDRESS, else a cluster of
+            our own on this machine.
+        cpus: how many cores our own may use; default: all.
+
+    Returns:
+        The module `ray`, and whether it is ours to shut down.
+
+    Example:
+        >>> connect("127.0.0.1:1")
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: there is no Ray cluster at 127.0.0.1:1 (...): start one with ray start --head, ...
+    """
+    ray = require("ray", extra="ray")
+    if ray.is_initialized():
+        return ray, False
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    where = address or os.environ.get("RAY_ADDRESS")
+    try:
+        if where in (None, "local"):
+            ray.init(address="local", num_cpus=cpus, include_dashboard=False, **quiet)
+        else:
+            assert where is not None
+            _reach(where)
+            ray.init(address=where, **quiet)
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = " ".join(str(error).split())[:200].rstrip(".")
+        if where in (None, "local"):
+            raise InputError(f"Ray does not start on this machine: {reason}") from None
+        raise InputError(
+            f"there is no Ray cluster at {where} ({reason}): start one with ray start --head, or leave the address out "
+            "to use this machine"
+        ) from None
+    return ray, True
+
+
+def _reach(address: str) -> None:
+    """Hold that somebody listens, where the address is one of a machine."""
+    found = re.fullmatch(r"(?:ray://)?(\[[^\]]+\]|[^:/]+):(\d+)", address)
+    if found:
+        socket.create_connection((found[1].strip("[]"), int(found[2])), timeout=REACH).close()

@@ -1,0 +1,149 @@
+"""What can be known before hours are spent: data, labels and networks that are not there, a disk without room."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crust.data import Bundle, load
+from crust.errors import CrustError, InputError
+from crust.experiments.engines.work import Spec, Work, free_space
+from crust.experiments.running import labels_of, named_tests
+from crust.experiments.specs import key
+from crust.methods import METHODS
+from crust.models import build_model
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a run is: training and test examples, the shape of one, classes, and parameters of a network.
+
+    Example:
+        >>> Size(100, 50, (1, 8, 8), 10, 5000).examples
+        100
+    """
+
+    examples: int
+    tests: int
+    shape: tuple[int, ...]
+    classes: int
+    parameters: int
+
+
+@dataclass(frozen=True)
+class Checked:
+    """By the key of the run: how large it is, or why it cannot be made here."""
+
+    sizes: dict[str, Size]
+    problems: dict[str, str]
+
+
+def look(specs: Sequence[Spec], work: Work, *, download: bool = True) -> Checked:
+    """Read the data of all runs once, draw their labels and build their networks.
+
+    Args:
+        specs: from `make`.
+        work: where the data is.
+        download: whether a dataset that is not there may be fetched.
+
+    Example:
+        >>> from crust.experiments import make
+        >>> spec = make("erm", "human:worse", scale="smoke")
+        >>> look([spec], Work(Path("r.jsonl"), Path("runs"))).problems[key(spec)]
+        "labels human:worse need people's labels: name their .npz with --human-labels"
+    """
+    sizes: dict[str, Size] = {}
+    problems: dict[str, str] = {}
+    bundles: dict[tuple[str, int | None], list[Spec]] = {}
+    for spec in specs:
+        bundles.setdefault((spec["data"], spec["limit"]), []).append(spec)
+    for (data, limit), some in bundles.items():
+        try:
+            if not download:
+                _refuse_absent(data, work)
+            bundle = load(data, data_dir=work.data_dir, limit=limit)
+        except CrustError as error:
+            problems |= {key(spec): str(error) for spec in some}
+            continue
+        kinds: dict[tuple[Any, ...], Size | str] = {}
+        for spec in some:
+            kind = (spec["labels"], spec["model"], tuple(spec.get("tests", ())))
+            if kind not in kinds:
+                kinds[kind] = _size(spec, bundle, work)
+            found = kinds[kind]
+            if isinstance(found, Size):
+                sizes[key(spec)] = found
+            else:
+                problems[key(spec)] = found
+    return Checked(sizes, problems)
+
+
+def _size(spec: Spec, bundle: Bundle, work: Work) -> Size | str:
+    """How large a run is, or what is wrong with it."""
+    train = bundle.train
+    try:
+        if spec["labels"].startswith("human:") and work.human_labels is None:
+            return f"labels {spec['labels']} need people's labels: name their .npz with --human-labels"
+        labels_of(bundle, spec["labels"], spec["experiment"]["seed"], work.human_labels)
+        tests = named_tests(bundle, spec) or ({} if bundle.test is None else {"test": bundle.test})
+        model = build_model(spec["model"], in_shape=train.shape, classes=len(train.classes))
+    except CrustError as error:
+        return str(error)
+    weights = sum(parameter.numel() for parameter in model.parameters())
+    measured = sum(map(len, tests.values()))
+    return Size(len(train), measured, tuple(train.shape), len(train.classes), weights)
+
+
+def _refuse_absent(data: str, work: Work) -> None:
+    from crust.data.cifar import FOLDERS
+
+    folder = Path(work.data_dir or os.environ.get("CRUST_DATA") or "data")
+    if data in FOLDERS and not (folder / FOLDERS[data]).is_dir() and not (folder / f"{data}.npz").is_file():
+        raise InputError(f"{data} is not in {folder}, and will be downloaded")
+
+
+def need(size: Size, method: str) -> int:
+    """Bytes that the folder of a run takes at most: its newest two checkpoints and one that is being written.
+
+    Example:
+        >>> need(Size(45000, 10000, (3, 32, 32), 10, 466906), "crust") < 100e6
+        True
+    """
+    networks = METHODS[method].networks
+    weights = 4 * size.parameters * (2 * networks + 2)  # with the optimizer's momentum, the kept and an averaged model
+    examples = size.examples * (24 * size.classes + 200)  # what is remembered of every example
+    return 3 * (weights + examples) + (1 << 20)
+
+
+def check_room(specs: Sequence[Spec], sizes: dict[str, Size], folder: Path, at_once: int, keep_runs: bool) -> None:
+    """Refuse to begin where the disk will be full before the end.
+
+    Args:
+        specs: what is to be run.
+        sizes: from `look`.
+        folder: where the runs' folders go.
+        at_once: how many runs are under way at the same time.
+        keep_runs: whether the folders of finished runs stay.
+    """
+    needs = sorted((need(sizes[key(spec)], spec["method"]) for spec in specs), reverse=True)
+    wanted, free = sum(needs if keep_runs else needs[:at_once]), free_space(folder)
+    if wanted > free:
+        hint = "make room, or choose another folder with -o"
+        if keep_runs and sum(needs[:at_once]) <= free:
+            hint = "leave out --keep-runs, make room, or choose another folder with -o"
+        raise InputError(
+            f"the runs need about {gigabytes(wanted)} in {folder}, and {gigabytes(free)} are free there: {hint}"
+        )
+
+
+def gigabytes(number: float) -> str:
+    """Bytes as people read them.
+
+    Example:
+        >>> gigabytes(2.5e9), gigabytes(3e6)
+        ('2.5 GB', '3 MB')
+    """
+    return f"{number / 1e9:.1f} GB" if number >= 1e9 else f"{number / 1e6:.0f} MB"

@@ -1,0 +1,128 @@
+"""A grid of a user's own as a table: a row a method with what varies in its settings, a column a kind of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from crust.experiments.entries import Entry, Found
+from crust.experiments.outputs.page import build
+from crust.experiments.outputs.summary import Summary, summarise
+from crust.experiments.outputs.text import as_csv, as_markdown
+from crust.files import write_whole
+
+__all__ = ["entries_of", "write_grid"]
+
+COLUMN = ("labels", "data", "limit")  # what a column may differ in; everything else makes a row
+
+
+@dataclass(frozen=True)
+class Given(Entry):
+    """An entry whose specification is there already.
+
+    Example:
+        >>> from crust.experiments.specs import make
+        >>> spec = make("erm", "true", epochs=3)
+        >>> Given("erm", "true", "erm", "true", given=spec).spec("any", 7)["experiment"]["seed"]
+        7
+    """
+
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    def spec(self, scale: str, seed: int = 0) -> dict[str, Any]:
+        """The specification with this seed."""
+        return {**self.given, "experiment": {**self.given["experiment"], "seed": seed}}
+
+
+def entries_of(specs: Sequence[dict[str, Any]]) -> list[Given]:
+    """Where each specification stands; seeds share a place.
+
+    Example:
+        >>> from crust.experiments.specs import make
+        >>> specs = [make("crust", "true", share=share, seed=seed) for share in (0.3, 0.5) for seed in (0, 1)]
+        >>> [(entry.row, entry.column) for entry in entries_of(specs)]
+        [('crust share=0.3', 'true'), ('crust share=0.5', 'true')]
+    """
+    flat = [_flat(spec) for spec in specs]
+    several = [name for name in COLUMN[1:] if name in _varied(flat)]
+    methods = {own["method"] for own in flat}
+    varied = {method: _varied([own for own in flat if own["method"] == method]) for method in methods}
+    found: dict[tuple[str, str], Given] = {}
+    for spec, own in zip(specs, flat, strict=True):
+        names = [name for name in own if name in varied[own["method"]] and name not in COLUMN]
+        row = " ".join([own["method"], *(f"{name}={own[name]}" for name in names)])
+        column = " ".join([own["labels"], *(f"{name}={own[name]}" for name in several)])
+        found.setdefault((row, column), Given(row, column, own["method"], own["labels"], given=spec))
+    return list(found.values())
+
+
+def _varied(flat: Sequence[dict[str, Any]]) -> set[str]:
+    """What is not the same in all of them."""
+    values: dict[str, set[str]] = {}
+    for own in flat:
+        for name, value in own.items():
+            values.setdefault(name, set()).add(str(value))
+    return {name for name, some in values.items() if len(some) > 1 or any(name not in own for own in flat)}
+
+
+def write_grid(
+    specs: Iterable[dict[str, Any]],
+    lines: Iterable[dict[str, Any]],
+    folder: str | Path,
+    *,
+    title: str = "Results of a grid",
+    seconds: bool = True,
+) -> list[Path]:
+    """Write a grid's results as Markdown, CSV and an HTML page; what is missing is shown as missing.
+
+    Args:
+        specs: from `make`.
+        lines: from `read`; those of other runs do no harm.
+        folder: made where it is not there.
+        title: of the pages.
+        seconds: whether time is compared too; not where runs shared their machine with others.
+
+    Returns:
+        The files: grid.md, grid.csv, results.html.
+
+    Example:
+        >>> import tempfile
+        >>> from crust.experiments.specs import make
+        >>> [path.name for path in write_grid([make("erm", "true")], [], tempfile.mkdtemp())]
+        ['grid.md', 'grid.csv', 'results.html']
+    """
+    asked, every = list(specs), list(lines)
+    summary = _summary(asked, Found(every), title)
+    used = {id(line) for cell in summary.cells.values() for line in cell.lines.values()}
+    about = f"{summary.wanted - summary.missing} of {summary.wanted} runs are there."
+    runs = [line for line in every if id(line) in used]
+    files = {
+        "grid.md": as_markdown(summary, seconds=seconds),
+        "grid.csv": as_csv(summary, seconds=seconds),
+        "results.html": build(title, about, [summary], lines=runs, seconds=seconds),
+    }
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        write_whole(place / name, content.encode())
+    return [place / name for name in files]
+
+
+def _summary(specs: Sequence[dict[str, Any]], found: Found, title: str) -> Summary:
+    seeds = sorted({spec["experiment"]["seed"] for spec in specs})
+    same = {name: {str(spec.get(name)) for spec in specs} for name in ("data", "model")}
+    epochs = {str(spec["experiment"]["epochs"]) for spec in specs}
+    about = (
+        f"Data: {', '.join(sorted(same['data']))}; network: {', '.join(sorted(same['model']))}; epochs: "
+        f"{', '.join(sorted(epochs))}; seeds: {', '.join(map(str, seeds))}."
+    )
+    return summarise("grid", title, about, entries_of(specs), found, "", seeds)
+
+
+def _flat(spec: dict[str, Any]) -> dict[str, Any]:
+    """All settings side by side, without the seed."""
+    outer = {name: value for name, value in spec.items() if name not in ("experiment", "settings")}
+    inner = {name: value for name, value in spec["experiment"].items() if name != "seed"}
+    return {**outer, **inner, **spec["settings"]}

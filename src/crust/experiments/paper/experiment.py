@@ -1,0 +1,134 @@
+"""What an experiment of the paper is: entries at a scale, how many seeds, and how it is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from crust.errors import InputError, choices
+from crust.experiments.entries import Entry, Found, Reported, specs_of
+from crust.experiments.outputs import figure_page, text
+from crust.experiments.outputs.summary import Summary, summarise
+from crust.experiments.paper.published import SOURCE
+from crust.experiments.specs import SCALES
+from crust.files import write_whole
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or a figure of the paper.
+
+    Args:
+        name: as on the command line.
+        title: in one line.
+        entries: what is run, by scale.
+        seeds: how many, by scale; a scale that is not there is not defined.
+        protocols: how the runs are made, by scale.
+        reported: the paper's numbers by row and column.
+        panels: of a figure: names of curves and their titles.
+        digits: behind the decimal point.
+        why_not: why a scale is not defined.
+
+    Example:
+        >>> from crust.experiments.paper import EXPERIMENTS
+        >>> len(EXPERIMENTS["table1"].specs("paper")), len(EXPERIMENTS["table1"].specs("cpu", seeds=2))
+        (420, 120)
+    """
+
+    name: str
+    title: str
+    entries: Callable[[str], list[Entry]]
+    seeds: Mapping[str, int]
+    protocols: Mapping[str, str]
+    reported: Mapping[tuple[str, str], Reported] = field(default_factory=dict)
+    panels: Mapping[str, str] = field(default_factory=dict)
+    digits: int = 1
+    why_not: str = ""
+
+    @property
+    def scales(self) -> tuple[str, ...]:
+        """Where it is defined."""
+        return tuple(self.seeds)
+
+    def specs(self, scale: str, seeds: int | Iterable[int] | None = None) -> list[dict[str, Any]]:
+        """The runs it is made of, seed after seed, none twice.
+
+        Args:
+            scale: `paper`, `cpu` or `smoke`.
+            seeds: how many, or which; by default as many as the scale has.
+        """
+        return specs_of(self.entries(self.check(scale)), scale, self._seeds(scale, seeds))
+
+    def _seeds(self, scale: str, seeds: int | Iterable[int] | None) -> Sequence[int]:
+        if seeds is None:
+            seeds = self.seeds[scale]
+        found = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+        if not found or min(found) < 0:
+            raise InputError(f"seeds are {seeds!r}: give how many, at least 1, or a list of whole numbers from 0 on")
+        return found
+
+    def summary(
+        self, lines: Iterable[dict[str, Any]] | Found, scale: str, seeds: int | Iterable[int] | None = None
+    ) -> Summary:
+        """What result lines say, as a table; those of other runs do no harm."""
+        self.check(scale)
+        return summarise(
+            self.name,
+            self.title,
+            self.protocols[scale],
+            self.entries(scale),
+            lines if isinstance(lines, Found) else Found(lines),
+            scale,
+            self._seeds(scale, seeds),
+            self.reported,
+            self.digits,
+        )
+
+    def write(
+        self,
+        lines: Iterable[dict[str, Any]],
+        scale: str,
+        folder: str | Path,
+        *,
+        seeds: int | Iterable[int] | None = None,
+        seconds: bool = True,
+    ) -> list[Path]:
+        """Write what the result lines say to a folder; what is missing is shown as missing.
+
+        Args:
+            lines: from `read`.
+            scale: `paper`, `cpu` or `smoke`.
+            folder: made where it is not there.
+            seeds: those that are asked for, as for `specs`.
+            seconds: whether time is compared too; not where runs shared their machine with others.
+
+        Returns:
+            The files: Markdown and CSV, of a figure also PNG.
+        """
+        summary = self.summary(lines, scale, seeds)
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        files = {f"{self.name}.md": self.page(summary, seconds=seconds).encode()}
+        if self.panels:
+            files[f"{self.name}.csv"] = figure_page.as_csv(summary, self.panels).encode()
+            files |= figure_page.pictures(summary, self.panels)
+        else:
+            files[f"{self.name}.csv"] = text.as_csv(summary, seconds=seconds).encode()
+        for name, content in files.items():
+            write_whole(place / name, content)
+        return [place / name for name in files]
+
+    def page(self, summary: Summary, *, seconds: bool = True) -> str:
+        """Its page in Markdown."""
+        if self.panels:
+            return figure_page.as_markdown(summary, self.panels)
+        return text.as_markdown(summary, SOURCE if self.reported else "", seconds=seconds)
+
+    def check(self, scale: str) -> str:
+        """The scale, or one sentence."""
+        choices(scale, SCALES, "scale")
+        if scale not in self.seeds:
+            raise InputError(f"{self.name} is not defined at scale {scale}: {self.why_not}")
+        return scale

@@ -1,0 +1,99 @@
+"""What is known before a grid begins: what is missing, how much room and how much time it takes."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections import namedtuple
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.experiments.common import tiny
+
+from crust.errors import InputError
+from crust.experiments import Work, key, make, run
+from crust.experiments.checks import Size, check_room, look, need
+from crust.experiments.estimates import Estimates, epochs_of, planned, seconds_of, work_of
+from crust.methods import METHODS
+
+SIZE = Size(45_000, 10_000, (3, 32, 32), 10, 466_906)
+
+
+def test_runs_that_can_be_made_have_their_size(tmp_path):
+    spec = tiny()
+    found = look([spec, tiny("crust")], Work(tmp_path / "r.jsonl", tmp_path / "runs"))
+    assert found.problems == {}
+    size = found.sizes[key(spec)]
+    assert (size.examples, size.tests, size.shape, size.classes) == (100, 500, (1, 8, 8), 10)
+    assert size.parameters > 1000
+
+
+def test_every_problem_is_told_of_its_runs_alone(tmp_path):
+    np.savez(tmp_path / "people.npz", worse=np.arange(1297) % 10)
+    wrong = {
+        tiny(data="nowhere.npz")["data"]: (tiny(data="nowhere.npz"), "there is no file or folder nowhere.npz"),
+        "people": (tiny(labels="human:best"), "best"),
+        "noise": (tiny(labels="sometimes:0.5"), "unknown noise 'sometimes'"),
+        "network": (tiny(model="resnet9"), "unknown model 'resnet9'"),
+        "tests": (tiny(tests=["other"]), "digits has no test set 'other' here"),
+        "cifar": (tiny(data="cifar100"), "cifar100 is not in"),
+    }
+    good = [tiny(), tiny(labels="human:worse"), tiny(tests=["test"])]
+    work = Work(tmp_path / "r.jsonl", tmp_path / "runs", tmp_path, tmp_path / "people.npz")
+    found = look([*good, *(spec for spec, _ in wrong.values())], work, download=False)
+    assert set(found.sizes) == {key(spec) for spec in good}
+    for spec, sentence in wrong.values():
+        assert re.search(sentence, found.problems[key(spec)])
+
+
+def test_the_room_is_not_less_than_a_run_takes(tmp_path):
+    for method in ("crust", "co-teaching", "dividemix"):
+        spec = tiny(method, limit=1000, epochs=3)
+        run(spec, tmp_path / method)
+        taken = sum(path.stat().st_size for path in (tmp_path / method).rglob("*") if path.is_file())
+        size = look([spec], Work(tmp_path / "r.jsonl", tmp_path)).sizes[key(spec)]
+        assert taken < need(size, method) < 10 * taken
+
+
+def test_no_room(tmp_path, monkeypatch):
+    usage = namedtuple("usage", "total used free")
+    specs = [make("crust", "true", scale="paper", seed=seed) for seed in range(10)]
+    sizes = {key(spec): SIZE for spec in specs}
+    one = need(SIZE, "crust")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(0, 0, 2 * one))
+    check_room(specs, sizes, tmp_path / "not" / "yet", 2, keep_runs=False)
+    with pytest.raises(InputError, match="make room, or choose another folder"):
+        check_room(specs, sizes, Path(tmp_path), 3, keep_runs=False)
+    with pytest.raises(InputError, match="leave out --keep-runs"):
+        check_room(specs, sizes, Path(tmp_path), 2, keep_runs=True)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_can_be_planned(method):
+    spec = make(method, "true", scale="paper")
+    assert epochs_of(spec) >= 120
+    assert planned(spec, SIZE) >= 120 * SIZE.examples
+    assert planned(make(method, "true", scale="paper", epochs=240), SIZE) > 1.4 * planned(spec, SIZE)
+
+
+def test_plans_are_near_the_work_that_is_done(tmp_path):
+    for method in ("erm", "crust", "decoupling"):
+        spec = tiny(method, limit=400, epochs=6)
+        line = run(spec, tmp_path / method)
+        size = look([spec], Work(tmp_path / "r.jsonl", tmp_path)).sizes[key(spec)]
+        assert 0.4 < planned(spec, size) / (work_of(line) + 6 * size.tests) < 2.5, method
+
+
+def test_results_that_are_there_are_the_measure():
+    spec = make("erm", "true")
+    cost = {"forward": 1000, "backward": 500, "seconds": {"epoch": 90.0, "selection": 40.0, "evaluation": 10.0}}
+    lines = [{"spec": spec, "cost": cost}, {"spec": spec, "cost": {}}, {"key": "of another kind"}]
+    estimates = Estimates(lines, {})
+    assert (seconds_of(lines[0]), work_of(lines[0])) == (100.0, 2000.0)
+    assert estimates.seconds(make("erm", "symmetric:0.5", seed=3)) == pytest.approx(101)
+    assert estimates.source([spec]) == "1 result of the same data and network"
+    assert estimates.seconds(make("erm", "true", scale="smoke")) is None
+    mixup = make("mixup", "true")
+    known = Estimates(lines, {key(mixup): Size(10_000, 10_000, (3, 32, 32), 10, 1000)})
+    assert known.seconds(mixup) == pytest.approx(1 + planned(mixup, known.sizes[key(mixup)]) / 20)

@@ -1,0 +1,182 @@
+"""The findings say what the lines say: made-up runs in which each claim is known to hold or not."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from tests.experiments.outputs.made import line
+
+from crust.experiments.entries import Found
+from crust.experiments.findings import findings, page, specs
+from crust.experiments.findings.numbers import NOISES, Runs, differences, every, on_average
+from crust.experiments.paper import EXPERIMENTS, table1
+
+HALF = "symmetric:0.5"
+TIMED = {"what": "an epoch of crust over one of erm", "found": 0.8, "spread": [0.75, 0.85]}
+SPEED = {"cases": [{"case": "resnet32", "rows": [TIMED]}]}
+
+
+def found_of(lines, speed=None):
+    return {one.title: one for one in findings(Found(lines), speed)}
+
+
+def made(method, labels, last, seed=0, clean=(0.5, 0.6, 0.7), **options):
+    curves = {"test_accuracy": [None, last], "clean": list(clean)}
+    return line(method, labels, last, seed, curves=curves, **table1.own_settings(method, "cpu"), **options)
+
+
+def test_nothing_is_claimed_without_runs():
+    for one in findings(Found([])):
+        assert one.verdict == ("not measured yet" if one.claim else "")
+    text = page([])
+    assert "**holds" not in text
+    assert "**does not" not in text
+    assert not re.search(r"[+-]?\d+\.\d ± ", text)
+
+
+def test_what_every_page_needs_is_asked_for():
+    tables = [spec for name in ("table1", "table2", "figure1") for spec in EXPERIMENTS[name].specs("cpu")]
+    lines = [
+        {**made(spec["method"], spec["labels"], 0.5, spec["experiment"]["seed"]), "spec": spec}
+        for spec in [*tables, *specs()]
+    ]
+    assert "missing" not in page(lines, SPEED)
+    assert "not measured yet" not in page(lines, SPEED)
+    assert "so far" not in page(lines, SPEED)
+
+
+def test_differences_are_taken_seed_by_seed():
+    assert differences({0: 1.0, 2: 5.0}, {2: 3.0, 0: 1.5, 1: 9.0}) == [-0.5, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "all_of_them", "on_the_whole"),
+    [
+        ([], "not measured yet", "not measured yet"),
+        ([1.0], "holds", "holds"),
+        ([0.9], "does not hold", "no clear difference"),
+        ([-3.0, -2.0], "does not hold", "the other way round"),
+        ([5.0, 0.5], "holds in part", "holds"),
+        ([5.0, -2.0], "holds in part", "holds in part"),
+        ([0.5, 0.6, 0.7], "does not hold", "holds"),  # small, but beyond two standard errors
+        ([-0.5, 0.6, 0.7], "does not hold", "no clear difference"),
+    ],
+)
+def test_verdicts(values, all_of_them, on_the_whole):
+    assert every(values) == all_of_them
+    assert on_average(values) == on_the_whole
+
+
+def baselines(labels, last):
+    return [made(name, labels, last) for name in ("erm", *table1.BASELINES)]
+
+
+def test_crust_against_the_baselines():
+    title = "CRUST against the baselines"
+    lines = [*baselines(HALF, 0.5), made("incv", HALF, 0.55)]
+    won = [made(name, HALF, 0.6) for name in table1.VARIANTS]
+    one = found_of([*lines, *won])[title]
+    assert one.verdict == "holds so far (3 of 15 comparisons)"
+    assert "3 are clearly won" in one.sentences[0]
+    assert "| symmetric 0.5 | `incv` 55.0 (1) | 60.0 (1) | 60.0 (1) | 60.0 (1) | 50.0 (1) | 8 of 8 |" in one.table
+    lost = [made("crust-paper", HALF, 0.5), *won[1:]]
+    one = found_of([*lines, *lost])[title]
+    assert one.verdict.startswith("holds in part so far")
+    assert one.sentences[1] == "Not ahead: `crust-paper` on symmetric 0.5 (-5.0 against `incv`)."
+    some = [each for each in lines if each["spec"]["method"] != "d2l"]
+    assert found_of([*some, *won])[title].verdict == "not measured yet"  # not before all of them have been run
+    everything = [
+        run
+        for labels in NOISES
+        for run in (*baselines(labels, 0.4), *(made(name, labels, 0.6) for name in table1.VARIANTS))
+    ]
+    assert found_of(everything)[title].verdict == "holds"
+
+
+def test_facility_location_against_central_points():
+    lines = [
+        made("erm", HALF, 0.4, clean=(0.5, 0.5, 0.5)),
+        made("crust-paper", HALF, 0.45, clean=(0.5, 0.46, 0.44)),
+        made("crust-released", HALF, 0.5, clean=(0.5, 0.6, 0.64)),
+        made("crust", HALF, 0.55, clean=(0.5, 0.7, 0.8)),
+        made("random", HALF, 0.4),
+        made("oracle", HALF, 0.6),
+    ]
+    one = found_of(lines)["Facility location against central points"]
+    assert one.verdict == "does not hold so far (1 of 5 comparisons)"
+    assert "`crust-paper` (facility location by prediction, as the text has it): -6.0 points" in one.sentences[0]
+    assert "+14.0 points" in one.sentences[1]
+    assert "+30.0 points" in one.sentences[2]
+    assert "`crust-paper` 0.25, `crust-released` 0.50, `crust` 0.75" in one.sentences[3]
+    assert "| symmetric 0.5 | 50.0 (1) | 44.0 (1) | 64.0 (1) | 80.0 (1) |" in one.table
+
+
+def test_prediction_against_label_and_mixup():
+    lines = []
+    for seed in (0, 1):
+        lines += [
+            made("crust", HALF, 0.50 + seed / 100, seed, grouping="label", mixup="none"),
+            made("crust", HALF, 0.48, seed, grouping="label"),
+            made("crust", HALF, 0.54 + seed / 100, seed, mixup="none"),
+            made("crust", HALF, 0.52, seed),
+        ]
+    found = found_of(lines)
+    grouping = found["Prediction against label"]
+    assert grouping.verdict == "holds so far (2 of 8 comparisons)"
+    assert "| `crust` | no mixup | symmetric 0.5 | +4.0 ± 0.0 (2) | – |" in grouping.table
+    assert "| `crust-paper` | mixup | symmetric 0.5 | missing | +1.04 |" in grouping.table
+    mixup = found["Mixup"]
+    assert mixup.verdict == "the other way round so far (2 of 8 comparisons)"
+    assert "| `crust` | by label | symmetric 0.5 | -2.5 ± 0.7 (2) | – |" in mixup.table
+    assert "`crust`: -2.5 points on average over 2 of 4 comparisons; clearly better in 0, clearly worse in 2." in (
+        mixup.sentences
+    )
+
+
+def test_weights():
+    lines = [
+        made("crust-paper", HALF, 0.52),
+        made("crust-paper", HALF, 0.48, weights="none"),
+        made("crust", HALF, 0.55),
+        made("crust", HALF, 0.10, weights="cluster"),
+    ]
+    one = found_of(lines)["Weights (symmetric 0.5)"]
+    assert one.verdict == "holds in part"
+    assert one.sentences == [
+        "`crust-paper`: weights by cluster size change accuracy by +4.0 points.",
+        "`crust`: weights by cluster size change accuracy by -45.0 points.",
+    ]
+
+
+def test_coreset_size():
+    lines = [
+        made("crust", HALF, last, share=share, clean=(0.5, early, late))
+        for share, last, early, late in ((0.3, 0.50, 0.8, 0.9), (0.5, 0.55, 0.7, 0.8), (0.7, 0.53, 0.6, 0.6))
+    ]
+    found = found_of(lines)
+    assert found["Coreset size (symmetric 0.5)"].verdict == "holds"
+    assert "30% 90.0 (1), 50% 80.0 (1), 70% 60.0 (1)" in found["Coreset size (symmetric 0.5)"].sentences[0]
+    assert found["Over the epochs"].verdict == "holds in part"
+    assert "30% +10.0 (1), 50% +10.0 (1), 70% +0.0 (1)" in found["Over the epochs"].sentences[0]
+    assert found["The best size"].verdict == "holds"
+    worse = [made("crust", HALF, 0.6, share=0.7), *lines[:2]]
+    assert found_of(worse)["The best size"].verdict == "holds in part"
+
+
+def test_speed_and_the_epoch_that_is_reported():
+    lines = [line("erm", HALF, 0.5, passes=(400, 400)), line("crust", HALF, 0.5, passes=(500, 100))]
+    one = found_of(lines, SPEED)["Speed against full training"]
+    assert one.verdict == "holds"
+    assert "`crust` 0.75×" in one.sentences[0]
+    assert "0.80 (0.75 to 0.85)" in one.sentences[1]
+    assert found_of(lines)["Speed against full training"].verdict == "not measured yet"
+    slow = {"cases": [{"case": "a", "rows": [{**TIMED, "found": 1.2}]}]}
+    assert found_of(lines, slow)["Speed against full training"].verdict == "does not hold"
+    epoch = found_of(lines)["The epoch that is reported"]
+    assert "`erm` +2.0, `crust` +2.0 points" in epoch.sentences[0]
+
+
+def test_labels_that_are_right_among_all():
+    runs = Runs(Found([made("crust", HALF, 0.5, clean=(0.51, 0.7)), made("erm", HALF, 0.5, 1, clean=(0.4, 0.49))]))
+    assert runs.clean_of_all(HALF) == {0: 51.0, 1: 49.0}
