@@ -37,7 +37,7 @@ class CrustSettings(Settings):
     weights: coresets.Weights = "none"
     mixup: Literal["coreset", "cluster", "none"] = "coreset"  # where an example's partner comes from
     mix_labels: bool = True  # False: an example keeps its own label
-    alpha: float = Field(4.0, gt=0)  # of Beta(alpha, alpha)
+    alpha: float = Field(1.0, gt=0)  # of Beta(alpha, alpha)
     partners: int = Field(1, ge=1)
     warmup: int = Field(1, ge=0)
     every: int = Field(1, ge=1)
