@@ -122,7 +122,7 @@ def test_files_as_shards_are_close_to_greedy(tmp_path, sizes):
     x = proxies(1000, 8)
     exact = crust.select(x, 25)
     found = crust.select(write(tmp_path / "x", x, sizes), 25, algorithm="greedi")
-    assert found.objective <= 1.07 * exact.objective
+    assert found.objective <= (1.03 if min(sizes[0], 50) == 50 else 1.1) * exact.objective
 
 
 @pytest.mark.slow

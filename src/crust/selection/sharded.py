@@ -2,8 +2,8 @@
 
 The same two rounds as `distributed`: with one file it is the same answer. Each file is dealt into shards of its own, so
 that a shard is read from one file by one worker. A file of fewer than 2k points gives four times its share of k instead
-of k of them, so that what is brought together stays small. The largest distance of all points, from which the first gain
-counts, is not looked for: twice the largest distance to the first point is taken, which is at least as large.
+of k of them, so that what is brought together stays small. The largest distance of all points, from which the first
+gain counts, is not looked for: twice the largest distance to the first point is taken, which is at least as large.
 """
 
 from __future__ import annotations

@@ -29,9 +29,9 @@ INTRODUCTION = (
     "reproduce` at its `cpu` scale). The paper trains ResNet-32 on 50,000 images for 120 epochs, so what is compared "
     "here is which of two things is better, not how good they are. Accuracy is that of the last epoch on 10,000 test "
     "images, in percent; differences are taken between runs with the same labels and the same seed. One is clear from "
-    f"{CLEAR:.0f} point on, or, as a mean of three and more, beyond two standard errors. In brackets: the number of "
-    "runs, or of pairs of runs. Every word below is made from the lines in [results](results), and "
-    "`python -m crust.experiments.pages` makes it anew when there are more."
+    f"{CLEAR:.0f} point on, and where there are several seeds beyond two standard errors of their differences. In "
+    "brackets: the number of runs, or of pairs of runs. Every word below is made from the lines in "
+    "[results](results/README.md), and `python -m crust.experiments.pages` makes it anew when there are more."
 )
 
 

@@ -53,7 +53,7 @@ def speed(runs: Runs, speed: Mapping[str, Any] | None) -> Finding:
         words.append(f"Examples that go forward or backward through the network, relative to plain training: {parts}.")
     timed = _timed(speed)
     words += timed[1]
-    faster = [100 * (1 - ratio) for ratio in timed[0]]
+    faster = [[100 * (1 - ratio)] for ratio in timed[0]]
     if not words:
         words = ["Not measured yet."]
     claim = "Training with CRUST is even faster than training on the entire dataset."

@@ -85,37 +85,53 @@ def differences(ones: Mapping[int, float], others: Mapping[int, float]) -> list[
     return [ones[seed] - others[seed] for seed in sorted(ones.keys() & others.keys())]
 
 
-def every(values: Sequence[float]) -> str:
-    """What comparisons say of a claim that each of them is won.
+def clear(values: Sequence[float]) -> int:
+    """1 where differences are clearly positive, -1 where negative, 0 where neither: too small, or too scattered.
 
     Example:
-        >>> every([2.0, 1.5]), every([-0.2]), every([3.0, 0.3]), every([])
+        >>> clear([1.0]), clear([-3.0, -2.0]), clear([0.9]), clear([4.0, -1.0])
+        (1, -1, 0, 0)
+    """
+    middle = mean(values)
+    error = stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
+    return 0 if abs(middle) < max(CLEAR, 2 * error) else 1 if middle > 0 else -1
+
+
+def every(comparisons: Sequence[Sequence[float]]) -> str:
+    """What comparisons, each by some seeds, say of a claim that each of them is won.
+
+    Example:
+        >>> every([[2.0, 2.2], [1.5]]), every([[-0.2]]), every([[3.0], [0.3]]), every([])
         ('holds', 'does not hold', 'holds in part', 'not measured yet')
     """
-    if not values:
+    if not comparisons:
         return "not measured yet"
-    clear = [value >= CLEAR for value in values]
-    return "holds" if all(clear) else "holds in part" if any(clear) else "does not hold"
+    won = [clear(values) == 1 for values in comparisons]
+    return "holds" if all(won) else "holds in part" if any(won) else "does not hold"
 
 
-def on_average(values: Sequence[float]) -> str:
+def on_average(comparisons: Sequence[Sequence[float]]) -> str:
     """What comparisons say of a claim that they are won on the whole.
 
-    Clear is a mean of `CLEAR` or more, or, of three and more comparisons, one beyond two standard errors.
+    Of three and more, their mean must lie beyond two standard errors; of fewer, one of them must be clear.
 
     Example:
-        >>> on_average([0.4, 0.5, 0.6]), on_average([0.4]), on_average([-2.0, -1.0]), on_average([3.0, -3.0])
-        ('holds', 'no clear difference', 'the other way round', 'holds in part')
+        >>> on_average([[0.4], [0.5], [0.6]]), on_average([[0.4]]), on_average([[-2.0], [-1.0]])
+        ('holds', 'no clear difference', 'the other way round')
+        >>> on_average([[3.0], [-3.0]])
+        'holds in part'
     """
-    if not values:
+    if not comparisons:
         return "not measured yet"
-    if max(values) >= CLEAR and min(values) <= -CLEAR:
+    signs = {clear(values) for values in comparisons}
+    if {1, -1} <= signs:
         return "holds in part"
-    middle = mean(values)
-    error = stdev(values) / len(values) ** 0.5 if len(values) > 2 else float("inf")
-    if abs(middle) < CLEAR and abs(middle) <= 2 * error:
+    means = [mean(values) for values in comparisons]
+    if len(means) > 2 and abs(mean(means)) >= 2 * stdev(means) / len(means) ** 0.5:
+        return "holds" if mean(means) > 0 else "the other way round"
+    if len(means) > 2 or signs == {0}:
         return "no clear difference"
-    return "holds" if middle > 0 else "the other way round"
+    return "holds" if 1 in signs else "the other way round"
 
 
 def shown(values: Sequence[float], digits: int = 1) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from statistics import mean
 
 from crust.experiments.findings.numbers import (
-    CLEAR,
     HALF,
     NOISES,
     Finding,
     Runs,
+    clear,
     differences,
     every,
     on_average,
@@ -41,7 +41,7 @@ def _ablation(
 ) -> Finding:
     """Pairs of rows of Table 2 that differ in one part; `place`: whether that part is named first or second."""
     rows: list[list[str]] = []
-    of_rule: dict[str, list[float]] = {}
+    of_rule: dict[str, list[list[float]]] = {}
     for method, mixup in table2.MIXUP.items():
         of_rule[method] = []
         for other in others:
@@ -54,15 +54,16 @@ def _ablation(
                     ours.append(runs.last(method, labels, **options))
                     paper.append(published.TABLE2[f"crust-paper: {parts}", column].mean)
                 gain = differences(*ours)
-                of_rule[method] += [mean(gain)] if gain else []
+                of_rule[method] += [gain] if gain else []
                 theirs = f"{paper[0] - paper[1]:+.2f}" if method == "crust-paper" else "–"
                 rows.append([f"`{method}`", other, NOISES[labels], shown(gain), theirs])
     words = []
     for method, gains in of_rule.items():
         if gains:
-            won, lost = (sum(sign * gain >= CLEAR for gain in gains) for sign in (1, -1))
+            won, lost = (sum(clear(gain) == sign for gain in gains) for sign in (1, -1))
+            middle = mean(mean(gain) for gain in gains)
             words.append(
-                f"`{method}`: {mean(gains):+.1f} points on average over {len(gains)} of 4 comparisons; clearly better "
+                f"`{method}`: {middle:+.1f} points on average over {len(gains)} of 4 comparisons; clearly better "
                 f"in {won}, clearly worse in {lost}."
             )
         else:
@@ -89,11 +90,10 @@ def weights(runs: Runs) -> Finding:
         for method, gain in gains.items()
     ]
     claim = "Medoids weighted by the sizes of their clusters train better than without weights."
-    found = [mean(gain) for gain in gains.values() if gain]
+    found = [gain for gain in gains.values() if gain]
     header = ["method", "rule", "weighted", "not weighted", "difference"]
-    return Finding(
-        "Weights (symmetric 0.5)", claim, so_far(on_average(found), len(found), 2), words, markdown(header, rows)
-    )
+    verdict = so_far(on_average(found), len(found), len(gains))
+    return Finding("Weights (symmetric 0.5)", claim, verdict, words, markdown(header, rows))
 
 
 def size(runs: Runs) -> list[Finding]:
@@ -107,10 +107,10 @@ def size(runs: Runs) -> list[Finding]:
     ]
     header = ["coreset of `crust`", "right labels, %, epoch 2", "last epoch", "test accuracy, last epoch"]
     table = markdown(header, rows)
-    falls = [mean(gap) for gap in (differences(clean[0.3], clean[0.5]), differences(clean[0.5], clean[0.7])) if gap]
+    falls = [gap for gap in (differences(clean[0.3], clean[0.5]), differences(clean[0.5], clean[0.7])) if gap]
     more = {share: differences(clean[share], early[share]) for share in SHARES}
-    grows = [mean(gap) for gap in more.values() if gap]
-    best = [mean(gap) for gap in (differences(last[0.5], last[share]) for share in (0.3, 0.7)) if gap]
+    grows = [gap for gap in more.values() if gap]
+    best = [gap for gap in (differences(last[0.5], last[share]) for share in (0.3, 0.7)) if gap]
     words_falls = f"Right labels: {_steps(clean)}." if falls else "Not measured yet."
     parts = ", ".join(f"{share:.0%} {shown(gap)}" for share, gap in more.items())
     words_grows = f"Right labels from epoch 2 to the last, points: {parts}." if grows else "Not measured yet."

@@ -11,6 +11,7 @@ from typing import Any
 from crust.experiments.outputs.summary import Cell, number_of
 
 COLOURS = ("#b45309", "#1d6fb8", "#3f7d20", "#7b3fa0", "#b42318", "#52606d")
+STYLES = ("-", "--", ":", "-.")  # for those who do not see colours
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def picture(panels: Mapping[str, Mapping[str, Curve | None]]) -> bytes:
     buffer = BytesIO()
     with matplotlib.rc_context(style):
         figure = Figure(figsize=(4.2 * len(panels), 3.6), dpi=130, layout="constrained")
-        every = figure.subplots(1, len(panels), squeeze=False)[0]
+        every = figure.subplots(1, len(panels), squeeze=False, sharex=True)[0]
         for axes, (title, curves) in zip(every, panels.items(), strict=True):
             for number, (name, found) in enumerate(curves.items()):
                 if found is None:
@@ -87,7 +88,7 @@ def picture(panels: Mapping[str, Mapping[str, Curve | None]]) -> bytes:
                 colour = COLOURS[number % len(COLOURS)]
                 points = found.points()
                 epochs, middle = [x for x, _, _ in points], [100 * y for _, y, _ in points]
-                axes.plot(epochs, middle, color=colour, linewidth=1.8, label=name)
+                axes.plot(epochs, middle, STYLES[number % len(STYLES)], color=colour, linewidth=1.8, label=name)
                 low, high = ([100 * (y + sign * d) for _, y, d in points] for sign in (-1, 1))
                 axes.fill_between(epochs, low, high, color=colour, alpha=0.18, linewidth=0)
             axes.set_title(title, loc="left", color="#1f2933")
