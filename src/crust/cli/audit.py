@@ -21,10 +21,30 @@ def audit(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write all, worst first, here (.csv or .parquet).")
     ] = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="Write a page to look at, RUN/report.html or -o FILE.html.")
+    ] = False,
+    corrections: Annotated[
+        str | None,
+        typer.Option(
+            "--apply",
+            help="Write the corrected labels in the form the data came in; corrections: those of `crust review`.",
+            metavar="FILE",
+        ),
+    ] = None,
+    move: Annotated[bool, typer.Option("--move", help="With --apply: move the files of an image folder.")] = False,
+    move_back: Annotated[bool, typer.Option("--move-back", help="Move the files back to where they were.")] = False,
+    data: Annotated[str | None, typer.Option(help="The run's data, where it is not in its old place.")] = None,
+    data_dir: Annotated[str | None, typer.Option(help="Where named datasets are; default: as in training.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Show the labels that a run doubts most, the estimated noise rate, and which classes are taken for which."""
     show_log(logging.ERROR if quiet else logging.WARNING)
+    if report or corrections is not None or move or move_back:
+        from crust.cli import audit_acts
+
+        audit_acts.act(run, output, report, corrections, move, move_back, data, data_dir, quiet)
+        return
     check_output(output, "-o", (".csv", ".parquet"))
 
     from crust.audit import estimated_transitions, read_audit
