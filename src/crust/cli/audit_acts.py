@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
+import typer
+
+from crust.cli.words import check_output
 from crust.errors import InputError
 
 
@@ -19,6 +24,45 @@ def act(
     quiet: bool,
 ) -> None:
     """Do the one thing that was asked for."""
-    asked = [report, corrections is not None or move, move_back]
-    if sum(asked) != 1:
+    if sum([report, corrections is not None or move, move_back]) != 1:
         raise InputError("--report, --apply and --move-back are three things: ask for one at a time")
+    if report:
+        write_report(run, output, data, data_dir, quiet)
+
+
+def write_report(run: Path, output: Path | None, data: str | None, data_dir: str | None, quiet: bool) -> None:
+    """The page of a run's audit."""
+    check_output(output, "-o", (".html",))
+
+    from crust.audit import read_audit
+    from crust.audit.report import audit_page
+    from crust.cli.run_data import looks_or_reason
+    from crust.files import write_whole
+
+    table, classes = read_audit(run)
+    looks, reason = looks_or_reason(run, table, data, data_dir)
+    place = run / "report.html" if output is None else output
+    name = run.resolve().name
+    text = audit_page(table, classes, looks=looks, calibration=read_calibration(run), name=name, without=reason)
+    write_whole(place, text.encode())
+    if quiet:
+        return
+    if reason is not None:
+        typer.echo(f"without pictures or rows: {reason}")
+    typer.echo(f"look at: {place}")
+
+
+def read_calibration(run: Path) -> dict[str, Any] | None:
+    """What `crust audit --calibrate` has left, where it was run."""
+    from crust.audit.calibration import NAME, VERSION
+
+    path = run / NAME
+    if not path.is_file():
+        return None
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if found["version"] == VERSION:
+            return dict(found)
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    raise InputError(f"{path} is not of this version: write it again with crust audit {run} --calibrate")
