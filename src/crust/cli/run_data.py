@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 def options_of(run: Path, data: str | None = None, data_dir: str | None = None) -> tuple[dict[str, Any], int]:
     """What the run was trained on, as its recipe says, or as is given; and its seed."""
-    options, settings = {}, {}
+    options: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     if (run / "recipe.yaml").is_file():
         options, settings = recipes.merge(recipes.read(run / "recipe.yaml"), {}, {})
     if data is not None:

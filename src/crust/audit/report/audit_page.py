@@ -189,9 +189,7 @@ def _gallery(
         _field("given", tag("select", id="given", name="given")),
         _field("suggested", tag("select", id="suggested", name="suggested")),
         _field("order", tag("select", *(tag("option", text, value=key) for key, text in ORDERS.items()), id="sort")),
-        _field(
-            "search", tag("input", type="search", id="search", placeholder="name, index or text", autocomplete="off")
-        ),
+        _field("search", tag("input", type="search", id="search", placeholder="name, index or text")),
         _check("differs", "suggested otherwise", 1),
         least,
         tag("button", "clear", type="button", id="clear"),

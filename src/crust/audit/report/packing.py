@@ -135,11 +135,9 @@ def _shown(looks: Looks | None, indices: list[int], near: dict[str, list[dict[st
     pictures: dict[str, str | None] = {}
     rows: dict[str, list[str]] = {}
     if looks is not None:
-        wanted = dict.fromkeys(
-            each
-            for index in indices[:PICTURES]
-            for each in (index, *(one["index"] for one in near.get(str(index), [])))
-        )
+        wanted: dict[int, None] = {}
+        for index in indices[:PICTURES]:
+            wanted |= dict.fromkeys([index, *(one["index"] for one in near.get(str(index), []))])
         room = TEXT if looks.columns else PICTURE_BYTES
         for index in wanted:
             one = _row(looks, index) if looks.columns else _picture(looks, index)
