@@ -17,7 +17,7 @@ import yaml
 from numpy.typing import NDArray
 from torch import nn
 
-from crust.audit import audit_table
+from crust.audit import audit_table, read_table
 from crust.data import Examples, batches, encode_labels, from_arrays, from_dataset, hold_out
 from crust.data.datasets import can_augment
 from crust.data.labels import check_classes
@@ -70,9 +70,7 @@ class Result:
             path = None if self.run_dir is None else self.run_dir / "audit.parquet"
             if path is None or not path.exists():
                 raise InputError("this run has kept no audit: train it to the end")
-            import pandas as pd
-
-            return pd.read_parquet(path)
+            return read_table(path)
         recorder = self.recorder
         context = recorder.context
         held = None
