@@ -11,6 +11,7 @@ from crust.cli.audit import audit
 from crust.cli.demo import demo
 from crust.cli.methods import methods
 from crust.cli.predict import predict
+from crust.cli.review import review
 from crust.cli.select import select
 from crust.cli.theory import theory
 from crust.cli.train import train
@@ -51,6 +52,7 @@ app.command("demo", epilog=_example("crust demo -o demo-output"))(demo)
 app.command("train", epilog=_example(TRAIN, "crust train --resume -o runs/a"))(train)
 app.command("predict", epilog=_example("crust predict runs/a cifar10 -o predictions.csv"))(predict)
 app.command("audit", epilog=_example("crust audit runs/a --top 20 -o table.csv"))(audit)
+app.command("review", epilog=_example("crust review runs/a", "crust review runs/a --export corrections.csv"))(review)
 app.command("theory", epilog=_example("crust theory runs/a --epochs 0,10,40"))(theory)
 app.command("methods", epilog=_example("crust methods crust"))(methods)
 app.command("select", epilog=_example(SELECT))(select)
