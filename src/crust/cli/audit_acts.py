@@ -28,6 +28,16 @@ def act(
         raise InputError("--report, --apply and --move-back are three things: ask for one at a time")
     if report:
         write_report(run, output, data, data_dir, quiet)
+    elif move_back:
+        from crust.cli.audit_apply import back
+
+        back(run, output, data, quiet)
+    elif corrections is None:
+        raise InputError("--move belongs to --apply: say which corrections, as in --apply corrections --move")
+    else:
+        from crust.cli.audit_apply import apply
+
+        apply(run, output, corrections, move, data, data_dir, quiet)
 
 
 def write_report(run: Path, output: Path | None, data: str | None, data_dir: str | None, quiet: bool) -> None:

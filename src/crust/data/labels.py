@@ -80,8 +80,12 @@ def read_labels(
         >>> read_labels(f"{path}:worse", 3)
         array([1, 0, 2])
     """
-    values, where = label_values(spec)
-    if len(values) != n:
+    keyed = _read_keyed(spec, np.arange(n) if rows is None else rows, ids)
+    if keyed is not None:
+        (values, where), rows = keyed, None
+    else:
+        values, where = label_values(spec)
+    if keyed is None and len(values) != n:
         raise InputError(f"{where} holds {len(values)} labels, but there are {n} examples: give one label an example")
     if classes is None:
         plain = _plain(values, where)
