@@ -79,7 +79,8 @@ def audit_labels(labels: Any, probs: Any = None, features: Any = None) -> pd.Dat
 def _encode(labels: Any, probs: Any, columns: int) -> tuple[NDArray[np.int64], list[Any]]:
     """Labels as numbers of columns, and the names of the columns."""
     values = np.asarray(labels)
-    if values.dtype.kind not in "OUS" or (values.dtype.kind == "O" and not any(isinstance(v, str) for v in values.flat)):
+    text = values.dtype.kind in "US" or (values.dtype.kind == "O" and any(isinstance(v, str) for v in values.flat))
+    if not text:
         return encode_labels(labels, list(range(columns)))
     named = [str(name) for name in getattr(probs, "columns", [])]
     if named and set(map(str, values.flat)) <= set(named):
