@@ -25,8 +25,8 @@ def audit(n=30, classes=("cat", "dog", "cow"), ids=None, seed=0):
     table = pd.DataFrame(
         {
             "index": np.arange(n),
-            "label": names[given],
-            "suggested": names[better],
+            "label": pd.Series(names[given], dtype=object),
+            "suggested": pd.Series(names[better], dtype=object),
             "probability": rng.uniform(0.4, 1, n),
             "doubt": rng.permutation(n) / n,
             "chosen": rng.uniform(size=n),
@@ -34,5 +34,5 @@ def audit(n=30, classes=("cat", "dog", "cow"), ids=None, seed=0):
         }
     )
     if ids is not None:
-        table.insert(1, "id", list(ids))
+        table.insert(1, "id", pd.Series(list(ids), dtype=object))
     return table
