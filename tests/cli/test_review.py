@@ -322,7 +322,7 @@ def test_what_cannot_be_reviewed(tmp_path, capsys):
     said(capsys, ["review", str(run), "--as", " "], "--as has no name")
     said(capsys, f"review {run} --port 70000", "'--port': Input should be less than or equal to 65535")
     (run / "review.sqlite").write_text("no database" * 100)
-    said(capsys, f"review {run} --no-open", r"review.sqlite cannot hold a review .*: move it away")
+    said(capsys, f"review {run} --no-open", r"review.sqlite cannot be used as the database of a review .*: move it away")
 
 
 def killed(folder, times):
