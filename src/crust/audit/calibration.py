@@ -53,6 +53,10 @@ SURE = 0.7  # of the plants are above the threshold at which the noise rate is r
 DRAWS = 1000
 POINTS = 100  # of the curve
 WORTH = 0.5  # of a plant: networks differ from run to run, which makes the plants worth less than their number
+HOLDS = (
+    "The estimates hold for noise that depends on the class alone; people err on hard examples, of which less is found "
+    "than is said here."
+)
 LIKE = 10  # plants whose weight the overall recall has in that of a class
 
 
@@ -129,10 +133,7 @@ def calibration(
         for i, (threshold, count) in enumerate(zip(thresholds, flagged, strict=True))
     ]
     rate = _estimate(rates)
-    notes = [
-        "The estimates hold for noise that depends on the class alone; people err on hard examples, of which less is "
-        "found than is said here."
-    ]
+    notes = [HOLDS]
     if m < 100:
         notes.append(f"Only {m} labels were planted, so the intervals are wide.")
     return {

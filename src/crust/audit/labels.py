@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crust.audit.duplicates import duplicates
 from crust.audit.out_of_sample import from_features
 from crust.audit.scores import balanced, class_factors, doubt
 from crust.data.labels import encode_labels
@@ -73,6 +74,9 @@ def audit_labels(labels: Any, probs: Any = None, features: Any = None) -> pd.Dat
         "margin": given - others.max(axis=1),
         "held_out": np.zeros(len(codes), bool),
     }
+    if features is not None:
+        same = duplicates([(x, rows)])
+        table["duplicate_of"] = np.array([same.get(row, -1) for row in range(len(codes))])
     return pd.DataFrame(table)
 
 

@@ -69,6 +69,7 @@ def audit_table(
     held: tuple[Watch, NDArray[np.int64], NDArray[np.int64]] | None = None,
     ids: Sequence[str] | None = None,
     opinions: Mapping[str, NDArray[np.floating]] | None = None,
+    same: Mapping[int, int] | None = None,
 ) -> pd.DataFrame:
     """A row for each example of the training set, in its order.
 
@@ -80,12 +81,14 @@ def audit_table(
         held: the same three for the examples that were held out.
         ids: a name for each example of the training set, such as its file.
         opinions: what the method itself says of the examples that it trained on; one number an example makes a column.
+        same: examples that are the same as earlier ones (`crust.audit.duplicates`).
 
     Returns:
         Columns: `index`, `id` (where there are any), `label`, `suggested`, `probability`, `doubt`, `chosen` (share of
         the selections), `weight` (mean over the selections), `loss`, `margin` (means over the looks), `held_out`,
         `medoids` (where the run has chosen: the members of its last coreset that it sees most alike, the nearest
-        first, as positions in the training set), `medoid_labels`, and the method's own.
+        first, as positions in the training set), `medoid_labels`, `duplicate_of` (the first example with the very same
+        input, or -1; where inputs were compared), and the method's own.
 
     Example:
         >>> watch = Watch(2, 2)
@@ -111,6 +114,8 @@ def audit_table(
     table = pd.concat(parts).sort_values("index", ignore_index=True)
     for name in ("label", "suggested"):
         table[name] = pd.Series(names[table[name].to_numpy()], table.index, dtype=object).infer_objects()
+    if same is not None:
+        table["duplicate_of"] = [same.get(position, -1) for position in table["index"].tolist()]
     for name, values in (opinions or {}).items():
         if np.shape(values) == (len(labels),) and name not in table:
             own = pd.Series(np.asarray(values, np.float64), index=index)
