@@ -124,6 +124,19 @@ def test_the_matrix_counts_every_pair():
     assert all(a != b for a, b, _ in cells)
 
 
+def test_classes_that_starve_and_duplicates_are_named():
+    table = audit(40, CLASSES)
+    table.loc[table["suggested"] == "cow", "suggested"] = "cat"
+    text = audit_page(table, CLASSES)
+    assert text.count(">starves<") == 1
+    assert "The same example" not in text
+    table["duplicate_of"] = -1
+    table.loc[5, ["duplicate_of", "label"]] = [4, "dog"]
+    table.loc[4, "label"] = "<i>cat</i>"
+    text = audit_page(table, ["<i>cat</i>", *CLASSES])
+    assert "2 examples are the same to the last bit as others with another label" in text
+
+
 def test_pictures_of_the_worst_and_of_what_is_near(monkeypatch):
     monkeypatch.setattr(packing, "PICTURES", 5)
     table = audit(20, CLASSES)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import typer
 
@@ -45,6 +43,7 @@ def write_report(run: Path, output: Path | None, data: str | None, data_dir: str
     check_output(output, "-o", (".html",))
 
     from crust.audit import read_audit
+    from crust.audit.calibration import read_calibration
     from crust.audit.report import audit_page
     from crust.cli.run_data import looks_or_reason
     from crust.files import write_whole
@@ -60,19 +59,3 @@ def write_report(run: Path, output: Path | None, data: str | None, data_dir: str
     if reason is not None:
         typer.echo(f"without pictures or rows: {reason}")
     typer.echo(f"look at: {place}")
-
-
-def read_calibration(run: Path) -> dict[str, Any] | None:
-    """What `crust audit --calibrate` has left, where it was run."""
-    from crust.audit.calibration import NAME, VERSION
-
-    path = run / NAME
-    if not path.is_file():
-        return None
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if found["version"] == VERSION:
-            return dict(found)
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    raise InputError(f"{path} is not of this version: write it again with crust audit {run} --calibrate")

@@ -84,8 +84,8 @@ def serve(
     quiet: bool,
 ) -> None:
     """Serve the page until Ctrl-C."""
+    from crust.audit.calibration import read_calibration
     from crust.audit.review import ReviewServer
-    from crust.cli.audit_acts import read_calibration
     from crust.cli.run_data import looks_or_reason
 
     name = check_name(login_name() if who is None else who)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crust.audit.classes import class_view
+from crust.audit.duplicates import conflicting_duplicates
 from crust.audit.looks import Looks
 from crust.audit.report.calibration_chart import calibration_chart
 from crust.audit.report.markup import Html, join, tag
@@ -23,6 +25,7 @@ __all__ = ["audit_page"]
 HERE = Path(__file__).parent
 MATRIX = 30  # up to so many classes the whole matrix is shown
 PAIRS = 40
+ROWS = 60  # of duplicates
 ORDERS = {
     "doubt": "most doubted first",
     "sure": "least doubted first",
@@ -79,7 +82,12 @@ def audit_page(
             _matrix(counts, classes) if len(classes) <= MATRIX else _pairs(counts, classes),
             hint="Given labels (rows) and what is suggested for them (columns). A number leads to its examples.",
         ),
-        section("Noise in every class", _classes(audit, given, counts, classes)),
+        section(
+            "Noise in every class",
+            _classes(audit.assign(label=given, suggested=better), counts, classes),
+            hint="Suggested otherwise: of those with this label. Labelled otherwise: of those that seem to be of it.",
+        ),
+        _duplicates(audit),
         _gallery(packed, calibration, looks, without, shown),
         style=(HERE / "report.css").read_text(encoding="utf-8"),
         script=(HERE / "shared.js").read_text(encoding="utf-8") + (HERE / "report.js").read_text(encoding="utf-8"),
@@ -91,7 +99,7 @@ def _summary(audit: pd.DataFrame, counts: NDArray[np.int64], calibration: dict[s
     total, differ = int(counts.sum()), int(counts.sum() - np.trace(counts))
     words = [f"{differ:,} of {total:,} labels ({_percent(differ / max(1, total))}) differ from the suggested ones."]
     if "held_out" in audit and audit["held_out"].any():
-        words.append(f"{int(audit['held_out'].sum()):,} of them all were held out and never trained on.")
+        words.append(f"{int(audit['held_out'].sum()):,} examples were held out and never trained on.")
     if calibration is None:
         words.append("How many of them are wrong indeed is not measured yet: crust audit RUN --calibrate does it.")
         return tag("p", " ".join(words), class_="summary")
@@ -153,21 +161,41 @@ def _pairs(counts: NDArray[np.int64], classes: Sequence[Any]) -> Html:
     return table(["given", "suggested", "labels"], rows)
 
 
-def _classes(audit: pd.DataFrame, given: NDArray[np.int64], counts: NDArray[np.int64], classes: Sequence[Any]) -> Html:
-    chosen = audit["chosen"].to_numpy(np.float64) if "chosen" in audit else None
-    heads = ["class", "labels", "suggested otherwise", "share", "most often"]
+def _classes(audit: pd.DataFrame, counts: NDArray[np.int64], classes: Sequence[Any]) -> Html:
+    """The noisiest class first; labels are given as numbers."""
+    view = class_view(audit, range(len(classes)))
+    shares = np.nan_to_num(view["doubted"].to_numpy(np.float64))
+    heads = ["class", "labels", "suggested otherwise", "share", "most often", "labelled otherwise", "chosen", ""]
     rows = []
-    for c in np.argsort(-(counts.sum(axis=1) - counts.diagonal()) / np.maximum(1, counts.sum(axis=1)), kind="stable"):
-        size, differ = int(counts[c].sum()), int(counts[c].sum() - counts[c, c])
-        other = counts[c].copy()
+    for c in np.argsort(-shares, kind="stable").tolist():
+        one, other = view.iloc[c], counts[c].copy()
         other[c] = 0
-        often = tag("bdi", classes[int(other.argmax())]) if differ else "–"
-        row = [tag("bdi", classes[c]), f"{size:,}", f"{differ:,}", _percent(differ / max(1, size)), often]
-        if chosen is not None:
-            of_class = chosen[(given == c) & ~np.isnan(chosen)]
-            row.append(_percent(float(of_class.mean())) if of_class.size else "–")
-        rows.append(row)
-    return table([*heads, "chosen"] if chosen is not None else heads, rows)
+        often = tag("bdi", classes[int(other.argmax())]) if other.any() else "–"
+        note = (
+            tag("span", "starves", class_="alarm", title="hardly ever suggested or chosen") if one["starving"] else ""
+        )
+        shown = [_percent(one[name]) for name in ("doubted", "missed", "chosen")]
+        differ = f"{int(other.sum()):,}"
+        rows.append([tag("bdi", classes[c]), f"{one['given']:,}", differ, shown[0], often, shown[1], shown[2], note])
+    return table(heads, rows)
+
+
+def _duplicates(audit: pd.DataFrame) -> Html:
+    """Examples that are the same, with labels that are not."""
+    found = conflicting_duplicates(audit)
+    if not len(found):
+        return Html("")
+    rows = []
+    for one in found.head(ROWS).to_dict("records"):
+        name = one["id"] if one.get("id") else f"example {one['index']}"
+        labels = [tag("bdi", one["label"]), tag("bdi", one["suggested"])]
+        rows.append([tag("bdi", name), f"{one['duplicate_of']}", *labels, f"{one['doubt']:.3f}"])
+    more = f" The first {ROWS} are shown." if len(found) > ROWS else ""
+    return section(
+        "The same example, different labels",
+        table(["example", "same as example", "given", "suggested", "doubt"], rows),
+        hint=f"{len(found):,} examples are the same to the last bit as others with another label.{more}",
+    )
 
 
 def _gallery(
@@ -251,4 +279,4 @@ def _estimate(found: dict[str, float] | None) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
+    return "–" if np.isnan(share) else f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
