@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 from crust.errors import InputError
 from crust.files import write_whole
 
-__all__ = ["Judged", "calibration", "read_calibration", "write_calibration"]
+__all__ = ["calibration", "read_calibration", "write_calibration"]
 
 VERSION = 1
 NAME = "calibration.json"
