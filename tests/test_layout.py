@@ -17,7 +17,7 @@ RANKS = [
     ["methods"],
     ["audit"],
     ["api"],
-    ["experiments", "integrations"],
+    ["calibrating", "experiments", "integrations"],
     ["cli", "__main__"],
 ]
 RANK = {room: rank for rank, rooms in enumerate(RANKS) for room in rooms}

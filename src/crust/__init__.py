@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from crust.api import Result as Result
     from crust.api import fit as fit
     from crust.api import load as load
+    from crust.audit import audit_labels as audit_labels
+    from crust.calibrating import calibrate as calibrate
     from crust.errors import CrustError as CrustError
     from crust.errors import InputError as InputError
     from crust.errors import MissingPackage as MissingPackage
@@ -38,6 +40,8 @@ _HOMES = {
     "InputError": "crust.errors",
     "MissingPackage": "crust.errors",
     "Result": "crust.api",
+    "audit_labels": "crust.audit",
+    "calibrate": "crust.calibrating",
     "estimate": "crust.selection",
     "fit": "crust.api",
     "load": "crust.api",

@@ -18,7 +18,7 @@ import yaml
 from numpy.typing import NDArray
 from torch import nn
 
-from crust.audit import audit_table
+from crust.audit import audit_table, duplicates, read_table
 from crust.data import Examples, batches, encode_labels, from_arrays, from_dataset, hold_out
 from crust.data.datasets import can_augment
 from crust.data.labels import check_classes
@@ -72,9 +72,7 @@ class Result:
             path = None if self.run_dir is None else self.run_dir / "audit.parquet"
             if path is None or not path.exists():
                 raise InputError("this run has kept no audit: train it to the end")
-            import pandas as pd
-
-            return pd.read_parquet(path)
+            return read_table(path)
         recorder = self.recorder
         context = recorder.context
         held = None
@@ -88,7 +86,19 @@ class Result:
             held=held,
             ids=self.ids,
             opinions=recorder.method.opinions(),
+            same=self._same(),
         )
+
+    def _same(self) -> dict[int, int] | None:
+        """Examples with the very same input as an earlier one; None where the inputs are not in memory."""
+        assert self.recorder is not None
+        context = self.recorder.context
+        parts = [(context.plain, self.kept)]
+        if context.validation is not None and len(self.held):
+            parts.append((context.validation, self.held))
+        if any(examples.kind == "dataset" for examples, _ in parts):
+            return None
+        return duplicates((examples.inputs, index) for examples, index in parts)
 
     def predict(self, data: Any, *, probabilities: bool = False, batch_size: int = 128) -> NDArray[Any]:
         """Predicted classes, in the user's own names; or the probabilities of all classes.

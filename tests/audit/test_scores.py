@@ -8,8 +8,9 @@ from tests.training.common import clouds, network
 
 from crust import api
 from crust.audit import audit_table, estimated_transitions
-from crust.audit.scores import doubt
-from crust.training.watch import Watch
+from crust.audit.evidence import nearest_medoids
+from crust.audit.scores import balanced, class_factors, doubt
+from crust.training.watch import Watch, trust
 
 NAMES = np.array(["ant", "bee", "cow"])
 
@@ -18,29 +19,68 @@ def watched(n: int, looks: int, seed: int):
     """A watch over some random looks, and the labels."""
     rng = np.random.default_rng(seed)
     watch, labels = Watch(n, 3), rng.integers(0, 3, n)
-    for _ in range(looks):
+    for number in range(looks):
         p = rng.dirichlet(np.ones(3), n)
         watch.looks += 1
-        watch.probabilities += p
+        watch.trust += number + 1
+        watch.probabilities += (number + 1) * p
         watch.agreed += p.argmax(axis=1) == labels
         watch.losses += -np.log(p[np.arange(n), labels])
         watch.choose(rng.integers(0, n, n // 2), None)
     return watch, labels
 
 
+def judged(watch, labels, factors=None):
+    """What the table must be made from: averaged probabilities, with the classes balanced."""
+    mean = watch.probabilities / watch.trust
+    weighed = mean * (class_factors(mean, labels) if factors is None else factors)
+    return weighed / weighed.sum(axis=1, keepdims=True)
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 30), st.integers(1, 6), st.integers(0, 999))
-def test_doubt_lies_between_0_and_1_and_grows_with_disagreement(n, looks, seed):
+def test_doubt_lies_between_0_and_1_and_is_what_is_left_for_the_other_classes(n, looks, seed):
     watch, labels = watched(n, looks, seed)
-    found = doubt(watch, labels)
-    assert (found >= 0).all()
-    assert (found <= 1).all()
-    watch.agreed[:] = 0
-    assert (doubt(watch, labels) >= found).all()
+    p = balanced(watch.mean(), class_factors(watch.mean(), labels))
+    found = doubt(p, labels)
+    assert ((found >= 0) & (found <= 1)).all()
+    others = [sum(row[c] for c in range(3) if c != label) for row, label in zip(p, labels, strict=True)]
+    assert found == pytest.approx(others, abs=1e-9)
+
+
+def test_a_class_that_the_network_neglects_is_helped():
+    mean = np.array([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2], [0.6, 0.4]])
+    labels = np.array([0, 1, 0, 1])
+    p = balanced(mean, class_factors(mean, labels))
+    assert p.argmax(axis=1).tolist() == labels.tolist()
+    assert mean.argmax(axis=1).tolist() != labels.tolist()
 
 
 def test_nothing_seen_is_no_doubt_but_none():
-    assert np.isnan(doubt(Watch(3, 2), np.zeros(3, np.int64))).all()
+    table = audit_table(Watch(3, 2), np.array([0, 1, 1]), np.arange(3), ["a", "b"])
+    assert table["doubt"].isna().all()
+
+
+def test_late_looks_count_more_unless_the_labels_are_learnt_by_heart():
+    assert trust(0.2, 0.5, 0.5) < trust(0.9, 0.5, 0.5)
+    assert trust(0.9, 0.9, 0.4) < trust(0.2, 0.5, 0.5) * 3
+    assert trust(0.9, 0.5, 0.6) == trust(0.9, 0.5, 0.5)
+    assert trust(1.0, 1.0, 0.0) > 0
+
+
+def test_the_nearest_medoids_are_those_of_a_plain_search():
+    rng = np.random.default_rng(0)
+    first, second = rng.dirichlet(np.ones(4), 50), rng.dirichlet(np.ones(4), 20)
+    medoids = np.sort(rng.choice(50, 12, replace=False))
+    found = nearest_medoids([first, second], medoids, np.ones(50, int))
+    for part, rows in zip((first, second), found, strict=True):
+        far = ((np.sqrt(part)[:, None] - np.sqrt(first[medoids])[None]) ** 2).sum(axis=2)
+        if part is first:
+            far[medoids, np.arange(12)] = np.inf
+        assert rows.tolist() == medoids[np.argsort(far, axis=1, kind="stable")[:, :3]].tolist()
+    few = nearest_medoids([first], medoids, np.arange(50), most=2)[0]
+    assert set(few.ravel()) == set(medoids[-2:])
+    assert few.shape == (50, 1)
 
 
 def test_the_table_is_in_the_order_of_the_training_set_and_marks_what_was_held_out():
@@ -54,15 +94,19 @@ def test_the_table_is_in_the_order_of_the_training_set_and_marks_what_was_held_o
     given_labels = np.empty(10, np.int64)
     given_labels[index], given_labels[rest] = labels, held
     assert table["label"].tolist() == NAMES[given_labels].tolist()
-    doubts = np.empty(10)
-    doubts[index], doubts[rest] = doubt(watch, labels), doubt(other, held)
+    doubts, factors = np.empty(10), class_factors(watch.probabilities / watch.trust, labels)
+    doubts[index] = doubt(judged(watch, labels), labels)
+    doubts[rest] = doubt(judged(other, held, factors), held)
     assert table["doubt"].to_numpy() == pytest.approx(doubts)
     assert table["chosen"].isna().tolist() == table["held_out"].tolist()
     inside = table[~table["held_out"]]
     assert inside["chosen"].between(0, 1).all()
-    mean = watch.probabilities / watch.looks
+    mean = judged(watch, labels)
     assert inside.set_index("index").loc[9, "suggested"] == NAMES[mean[0].argmax()]
     assert inside.set_index("index").loc[9, "probability"] == pytest.approx(mean[0].max())
+    for row in table.to_dict("records"):
+        assert set(row["medoids"]) <= set(index[watch.last]) - {row["index"]}
+        assert row["medoid_labels"] == [NAMES[given_labels[i]] for i in row["medoids"]]
 
 
 def test_a_member_that_is_visited_twice_counts_once_with_all_its_weight():
@@ -74,10 +118,15 @@ def test_a_member_that_is_visited_twice_counts_once_with_all_its_weight():
 
 
 def test_a_watch_goes_through_its_state():
-    watch, labels = watched(5, 2, 3)
+    watch = watched(5, 2, 3)[0]
     again = Watch(5, 3)
     again.load(watch.state())
-    assert np.array_equal(doubt(again, labels), doubt(watch, labels))
+    assert np.array_equal(again.mean(), watch.mean())
+    assert np.array_equal(again.last, watch.last)
+    old = {name: value for name, value in watch.state().items() if name not in ("trust", "last")}
+    before = Watch(5, 3)
+    before.load(old)  # a checkpoint of before: all looks counted the same
+    assert np.array_equal(before.mean(), watch.probabilities / watch.looks)
 
 
 def test_the_audit_of_a_run(tmp_path):

@@ -8,37 +8,56 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crust.audit.evidence import nearest_medoids
 from crust.training.watch import Watch
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["audit_table", "doubt", "estimated_transitions"]
+__all__ = ["audit_table", "balanced", "doubt", "estimated_transitions"]
 
 
-def doubt(watch: Watch, labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """How much the run disagrees with each given label, from 0 (never) to 1.
-
-    The mean of two views of the whole history: how improbable the network found the given label on average, and how
-    seldom its prediction was the given label.
+def class_factors(probabilities: NDArray[np.floating], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """For each class how much oftener it is given than predicted, on the whole.
 
     Example:
-        >>> watch = Watch(2, 2)
-        >>> watch.looks, watch.agreed[:] = 1, [1, 0]
-        >>> watch.probabilities[:] = [[0.9, 0.1], [0.2, 0.8]]
-        >>> doubt(watch, np.array([0, 0])).round(2).tolist()
-        [0.05, 0.9]
+        >>> class_factors(np.array([[0.6, 0.4], [0.9, 0.1]]), np.array([0, 1])).round(3).tolist()
+        [0.667, 2.0]
     """
-    if not watch.looks:
-        return np.full(len(labels), np.nan)
-    given = watch.probabilities[np.arange(len(labels)), labels] / watch.looks
-    return 0.5 * (1 - given) + 0.5 * (1 - watch.agreed / watch.looks)
+    given = np.bincount(labels, minlength=probabilities.shape[1]) / max(1, len(labels))
+    predicted = probabilities.mean(axis=0) if len(labels) else np.ones(probabilities.shape[1])
+    return given / np.maximum(predicted, 1e-6)
 
 
-def suggested(watch: Watch) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The class with the largest mean probability over the run, and that probability."""
-    mean = watch.probabilities / max(1, watch.looks)
-    return mean.argmax(axis=1), mean.max(axis=1)
+def balanced(probabilities: NDArray[np.floating], factors: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Probabilities with the classes that a network favours taken back, and the others helped.
+
+    A network that trains on part of the examples may come to neglect a class. Doubt would then fall on all of its
+    examples.
+
+    Example:
+        >>> balanced(np.array([[0.75, 0.25]]), np.array([1.0, 3.0])).tolist()
+        [[0.5, 0.5]]
+    """
+    weighed = probabilities * factors
+    return weighed / np.maximum(weighed.sum(axis=1, keepdims=True), 1e-12)
+
+
+def doubt(probabilities: NDArray[np.floating], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """How much probabilities disagree with the given labels, from 0 (not at all) to 1.
+
+    Args:
+        probabilities: (n, classes), averaged over a run's looks, with the classes balanced.
+        labels: the given labels, as numbers.
+
+    Returns:
+        One minus the probability of the given label.
+
+    Example:
+        >>> doubt(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0, 0])).round(2).tolist()
+        [0.1, 0.8]
+    """
+    return 1 - probabilities[np.arange(len(labels)), labels].astype(np.float64)
 
 
 def audit_table(
@@ -50,6 +69,7 @@ def audit_table(
     held: tuple[Watch, NDArray[np.int64], NDArray[np.int64]] | None = None,
     ids: Sequence[str] | None = None,
     opinions: Mapping[str, NDArray[np.floating]] | None = None,
+    same: Mapping[int, int] | None = None,
 ) -> pd.DataFrame:
     """A row for each example of the training set, in its order.
 
@@ -61,28 +81,41 @@ def audit_table(
         held: the same three for the examples that were held out.
         ids: a name for each example of the training set, such as its file.
         opinions: what the method itself says of the examples that it trained on; one number an example makes a column.
+        same: examples that are the same as earlier ones (`crust.audit.duplicates`).
 
     Returns:
         Columns: `index`, `id` (where there are any), `label`, `suggested`, `probability`, `doubt`, `chosen` (share of
-        the selections), `weight` (mean over the selections), `loss`, `margin` (means over the looks), `held_out`, and
-        the method's own.
+        the selections), `weight` (mean over the selections), `loss`, `margin` (means over the looks), `held_out`,
+        `medoids` (where the run has chosen: the members of its last coreset that it sees most alike, the nearest
+        first, as positions in the training set), `medoid_labels`, `duplicate_of` (the first example with the very same
+        input, or -1; where inputs were compared), and the method's own.
 
     Example:
-        >>> watch = Watch(1, 2)
-        >>> watch.looks, watch.probabilities[:] = 1, [[0.2, 0.8]]
-        >>> table = audit_table(watch, np.array([0]), np.array([0]), ["cat", "dog"])
+        >>> watch = Watch(2, 2)
+        >>> watch.looks, watch.trust, watch.probabilities[:] = 1, 1.0, [[0.2, 0.8], [0.8, 0.2]]
+        >>> table = audit_table(watch, np.array([0, 1]), np.array([0, 1]), ["cat", "dog"])
         >>> table["label"][0], table["suggested"][0], float(table["doubt"][0])
-        ('cat', 'dog', 0.9)
+        ('cat', 'dog', 0.8)
     """
     import pandas as pd
 
-    parts = [_part(watch, labels, index, False)]
-    if held is not None:
-        parts.append(_part(*held, True))
-    table = pd.concat([pd.DataFrame(part) for part in parts]).sort_values("index", ignore_index=True)
-    names = np.array(list(classes), dtype=object)
-    table["label"] = names[table["label"].to_numpy()]
-    table["suggested"] = names[table["suggested"].to_numpy()]
+    factors = class_factors(watch.mean(), labels)
+    every = [(watch, labels, index), *([] if held is None else [held])]
+    judged = [balanced(one.mean(), factors) for one, _, _ in every]
+    parts = [pd.DataFrame(_part(*one, p, one[0] is not watch)) for one, p in zip(every, judged, strict=True)]
+    names = np.empty(len(classes), dtype=object)
+    names[:] = list(classes)
+    medoids = watch.last if 0 < len(watch.last) < len(labels) else None
+    if medoids is not None:
+        near = nearest_medoids(judged, medoids, watch.chosen)
+        for part, found in zip(parts, near, strict=True):
+            part["medoids"] = index[found].tolist()
+            part["medoid_labels"] = names[labels[found]].tolist()
+    table = pd.concat(parts).sort_values("index", ignore_index=True)
+    for name in ("label", "suggested"):
+        table[name] = pd.Series(names[table[name].to_numpy()], table.index, dtype=object).infer_objects()
+    if same is not None:
+        table["duplicate_of"] = [same.get(position, -1) for position in table["index"].tolist()]
     for name, values in (opinions or {}).items():
         if np.shape(values) == (len(labels),) and name not in table:
             own = pd.Series(np.asarray(values, np.float64), index=index)
@@ -92,16 +125,21 @@ def audit_table(
     return table
 
 
-def _part(watch: Watch, labels: NDArray[np.int64], index: NDArray[np.int64], held_out: bool) -> dict[str, NDArray[Any]]:
+def _part(
+    watch: Watch,
+    labels: NDArray[np.int64],
+    index: NDArray[np.int64],
+    probabilities: NDArray[np.float64],
+    held_out: bool,
+) -> dict[str, NDArray[Any]]:
     looks, selections = max(1, watch.looks), max(1, watch.selections)
-    better, probability = suggested(watch)
     nothing = np.full(len(labels), np.nan)
     return {
         "index": index,
         "label": labels,
-        "suggested": better,
-        "probability": probability,
-        "doubt": doubt(watch, labels),
+        "suggested": probabilities.argmax(axis=1),
+        "probability": probabilities.max(axis=1),
+        "doubt": doubt(probabilities, labels),
         "chosen": nothing if held_out else watch.chosen / selections,
         "weight": nothing if held_out else watch.weight / selections,
         "loss": watch.losses / looks,

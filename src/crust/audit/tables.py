@@ -10,7 +10,28 @@ from crust.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["read_audit"]
+__all__ = ["read_audit", "read_table"]
+
+LISTS = ("medoids", "medoid_labels")
+
+
+def read_table(path: str | Path) -> pd.DataFrame:
+    """An audit's table as it was written: Parquet gives lists back as arrays.
+
+    Example:
+        >>> import tempfile, pandas as pd
+        >>> path = Path(tempfile.mkdtemp()) / "audit.parquet"
+        >>> pd.DataFrame({"index": [0], "medoids": [[4, 2]]}).to_parquet(path)
+        >>> read_table(path)["medoids"].tolist()
+        [[4, 2]]
+    """
+    import pandas as pd
+
+    table = pd.read_parquet(path)
+    for name in LISTS:
+        if name in table:
+            table[name] = [list(row) if isinstance(row, list) else row.tolist() for row in table[name]]
+    return table
 
 
 def read_audit(run_dir: str | Path) -> tuple[pd.DataFrame, list[Any]]:
@@ -28,7 +49,6 @@ def read_audit(run_dir: str | Path) -> tuple[pd.DataFrame, list[Any]]:
         ...
         crust.errors.InputError: there is no folder nowhere: give the folder of a run
     """
-    import pandas as pd
     import yaml
 
     folder = Path(run_dir)
@@ -39,8 +59,8 @@ def read_audit(run_dir: str | Path) -> tuple[pd.DataFrame, list[Any]]:
     if not (folder / "audit.parquet").is_file():
         raise InputError(f"{folder} holds no audit yet: let the run end with crust train --resume -o {folder}")
     try:
-        table = pd.read_parquet(folder / "audit.parquet")
+        table = read_table(folder / "audit.parquet")
         classes = list(yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))["classes"])
-    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError) as error:
         raise InputError(f"the audit in {folder} cannot be read: {' '.join(str(error).split())}") from None
     return table, classes

@@ -12,6 +12,7 @@ from crust.cli.demo import demo
 from crust.cli.methods import methods
 from crust.cli.predict import predict
 from crust.cli.reproduce import reproduce
+from crust.cli.review import review
 from crust.cli.select import select
 from crust.cli.theory import theory
 from crust.cli.train import train
@@ -22,6 +23,7 @@ def _example(*lines: str) -> str:
 
 
 SELECT = "crust select features.npy -k 0.1 --groups labels.npy -o coreset.parquet"
+AUDIT = ("crust audit runs/a --top 20 -o table.csv", "crust audit --probs probs.npy --labels labels.npy")
 TRAIN = "crust train cifar10 --model resnet32 --noise symmetric:0.5 --epochs 120 -o runs/a"
 
 app = typer.Typer(
@@ -51,7 +53,8 @@ def _root(
 app.command("demo", epilog=_example("crust demo -o demo-output"))(demo)
 app.command("train", epilog=_example(TRAIN, "crust train --resume -o runs/a"))(train)
 app.command("predict", epilog=_example("crust predict runs/a cifar10 -o predictions.csv"))(predict)
-app.command("audit", epilog=_example("crust audit runs/a --top 20 -o table.csv"))(audit)
+app.command("audit", epilog=_example(*AUDIT))(audit)
+app.command("review", epilog=_example("crust review runs/a", "crust review runs/a --export corrections.csv"))(review)
 app.command("theory", epilog=_example("crust theory runs/a --epochs 0,10,40"))(theory)
 app.command(
     "reproduce",

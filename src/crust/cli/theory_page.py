@@ -152,7 +152,7 @@ def _theorem(found: dict[str, Any] | None) -> list[Html]:
 
 def _image(name: str, content: bytes) -> Html:
     source = f"data:image/png;base64,{base64.b64encode(content).decode()}"
-    return tag("img", src=source, alt=_title(name), style="max-width: 100%")
+    return tag("img", src=source, alt=_title(name), class_="fit")
 
 
 def _title(name: str) -> str:

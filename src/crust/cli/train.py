@@ -320,7 +320,7 @@ def _labels(bundle: Bundle, options: dict[str, Any], seed: int) -> tuple[Example
     found = {}
     for name in ("labels", "true_labels"):
         if options.get(name) is not None:
-            found[name] = read_labels(options[name], bundle.total, examples.classes, bundle.rows)
+            found[name] = read_labels(options[name], bundle.total, examples.classes, bundle.rows, examples.ids)
     if "labels" in found:
         examples = examples.with_labels(found["labels"])
     return examples, found.get("true_labels"), None

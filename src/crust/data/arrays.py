@@ -92,6 +92,15 @@ def read_npz(path: Path) -> tuple[tuple[Any, Any], tuple[Any, Any] | None]:
     return _read(path, names, train), None if test is None else _read(path, names, test)
 
 
+def labels_name(path: Path) -> str:
+    """The name of the array that holds the labels to train on."""
+    names = _names(path)
+    pair = _pair(names, TRAIN)
+    if pair is None:
+        raise InputError(f"{path.name} holds no arrays x and y: give the data that was trained on")
+    return names[pair[1]]
+
+
 def encoding_of(train: Examples) -> dict[str, Any]:
     """What brings new arrays into the form of these."""
     return {

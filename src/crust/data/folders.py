@@ -37,18 +37,18 @@ def load_folder(
     root: Path, image_size: int | None = None, skip_broken: bool = False, limit: int | None = None
 ) -> Bundle:
     """Images in class folders; in memory where they fit into 1 GiB, else read by workers as they are needed."""
-    train_root, test_root = _parts(root)
-    listing = list_classes(train_root)
+    base, test_root = _parts(root)
+    listing = list_classes(base)
     classes = sorted(set(listing.folders))
     if len(classes) < 2:
-        raise InputError(f"{train_root} has images of one class only, {classes[0]!r}: training needs at least two")
+        raise InputError(f"{base} has images of one class only, {classes[0]!r}: training needs at least two")
     total, rows = len(listing.files), np.arange(len(listing.files))
     if limit is not None and limit < total:
         rows = spread(listing.folders, limit)
         listing = some(listing, rows)
-    size = check_size(image_size) or common_size([train_root / f for f in listing.files]) or SIZE
+    size = check_size(image_size) or common_size([base / f for f in listing.files]) or SIZE
     train, kept = read_images(listing, classes, size, skip_broken)
-    check_classes(train.labels, classes, f"the labels of {train_root}")
+    check_classes(train.labels, classes, f"the labels of {base}")
     encoding = {
         "format": "images", "classes": classes, "shape": [3, size, size], "mean": MEAN, "std": STD, "mirror": True
     }  # fmt: skip
@@ -68,6 +68,11 @@ def load_new_folder(root: Path, encoding: dict[str, Any], skip_broken: bool = Fa
     found, _ = read_images(known, classes, size, skip_broken, channels, encoding.get("resize"))
     found.classes, found.mean, found.std = encoding["classes"], tuple(encoding["mean"]), tuple(encoding["std"])
     return found
+
+
+def train_root(root: Path) -> Path:
+    """The folder that the names of the training images are relative to."""
+    return _parts(root)[0]
 
 
 def list_classes(root: Path) -> Listing:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crust.data import vectors
+from crust.data import table_files, vectors
 from crust.errors import InputError, choices
 
 __all__ = ["encode_labels", "read_labels"]
@@ -52,16 +52,23 @@ def encode_labels(
 
 
 def read_labels(
-    spec: str | Path, n: int, classes: Sequence[Any] | None = None, rows: NDArray[np.int64] | None = None
+    spec: str | Path,
+    n: int,
+    classes: Sequence[Any] | None = None,
+    rows: NDArray[np.int64] | None = None,
+    ids: Sequence[str] | None = None,
 ) -> NDArray[np.int64]:
     """Read labels from a file of their own, such as the human labels of CIFAR-10N.
 
     Args:
         spec: a file with one label a row: .npy, .npz:KEY, .safetensors:KEY, .csv:COLUMN, .tsv:COLUMN, .parquet:COLUMN;
-            key and column may be left out where there is only one.
+            key and column may be left out where there is only one. A table with a column `label` beside `index`
+            (positions from 0) or `id` may be in any order, and may hold more than is asked for: this is what
+            `crust audit --apply` writes.
         n: how many labels there must be.
         classes: the classes, for labels given by name; without them labels are whole numbers from 0.
         rows: which of the n to return, where not all of the examples are used.
+        ids: the names of the examples that are returned, for tables that tell them by `id`.
 
     Returns:
         Numbers from 0 to C − 1, int64.
@@ -73,8 +80,12 @@ def read_labels(
         >>> read_labels(f"{path}:worse", 3)
         array([1, 0, 2])
     """
-    values, where = _read(spec)
-    if len(values) != n:
+    keyed = _read_keyed(spec, np.arange(n) if rows is None else rows, ids)
+    if keyed is not None:
+        (values, where), rows = keyed, None
+    else:
+        values, where = label_values(spec)
+    if keyed is None and len(values) != n:
         raise InputError(f"{where} holds {len(values)} labels, but there are {n} examples: give one label an example")
     if classes is None:
         plain = _plain(values, where)
@@ -109,8 +120,8 @@ def check_codes(labels: Any, n: int, classes: int, where: str = "the labels") ->
     return codes
 
 
-def _read(spec: str | Path) -> tuple[NDArray[Any], str]:
-    """The values of a file, and what to call them."""
+def label_values(spec: str | Path) -> tuple[NDArray[Any], str]:
+    """The labels of a file as they stand in it, and what to call them."""
     text = str(spec)
     head, colon, key = text.rpartition(":")
     if colon and head.lower().endswith(vectors.TABLES) and not Path(text).exists():
@@ -118,6 +129,35 @@ def _read(spec: str | Path) -> tuple[NDArray[Any], str]:
         return vectors.read_values(path, column, "label"), f"{path.name}:{column}" if column else path.name
     path = vectors.split_spec(spec)[0]
     return vectors.read_values(spec, None, "label"), text[len(str(path.parent)) + 1 :] if path.parent.name else text
+
+
+def _read_keyed(
+    spec: str | Path, rows: NDArray[np.int64], ids: Sequence[str] | None
+) -> tuple[NDArray[Any], str] | None:
+    """The labels of a table that says which example each of its rows means; None where it does not."""
+    path = Path(spec)
+    if path.suffix.lower() not in vectors.TABLES or not path.is_file():
+        return None
+    with vectors.reading(path):
+        table = table_files.read(path)
+        key = next((name for name in ("id", "index") if name in table.column_names), None)
+        if key is None or "label" not in table.column_names:
+            return None
+        if key == "id" and ids is None and "index" in table.column_names:
+            key = "index"
+        if key == "id" and ids is None:
+            raise InputError(f"{path.name} names examples by id, but this data has no ids: give a column index")
+        wanted: list[Any] = [str(one) for one in ids] if key == "id" and ids is not None else rows.tolist()
+        there = [str(one) if key == "id" else one for one in table.column(key).to_pylist()]
+        values = table_files.values(table, "label", path.name, "label")
+    place = {one: row for row, one in enumerate(there)}
+    if len(place) < len(there):
+        twice = next(one for row, one in enumerate(there) if place[one] != row)
+        raise InputError(f"{path.name} has two labels for the example {twice!r}: leave one of them out")
+    missing = next((one for one in wanted if one not in place), None)
+    if missing is not None:
+        raise InputError(f"{path.name} has no label for the example {missing!r}: give every example one")
+    return values[[place[one] for one in wanted]], path.name
 
 
 def _plain(values: Any, where: str) -> NDArray[Any]:

@@ -92,15 +92,20 @@ def read(path: Path) -> Any:
 def _read_csv(path: Path) -> Any:
     import pyarrow.csv
 
+    delimiter, header = csv_form(path)
+    return pyarrow.csv.read_csv(
+        path,
+        read_options=pyarrow.csv.ReadOptions(autogenerate_column_names=not header),
+        parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+    )
+
+
+def csv_form(path: Path) -> tuple[str, bool]:
+    """What separates the cells of a CSV or TSV file, and whether its first line holds names."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         first = file.readline()
     delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first.count)
-    cells = next(csv.reader([first], delimiter=delimiter), [])
-    return pyarrow.csv.read_csv(
-        path,
-        read_options=pyarrow.csv.ReadOptions(autogenerate_column_names=not _has_header(cells, path.name)),
-        parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-    )
+    return delimiter, _has_header(next(csv.reader([first], delimiter=delimiter), []), path.name)
 
 
 def _has_header(cells: list[str], name: str) -> bool:

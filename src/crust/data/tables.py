@@ -26,7 +26,7 @@ def load_table(
         table = table_files.read(path)
     names = [name for name in table.column_names if name]  # one without a name is the row index of pandas
     label = _label(label_column, names, path.name)
-    codes, classes = encode_labels(_labels(table, label, path.name), where=f"column {label!r} of {path.name}")
+    codes, classes = encode_labels(table_labels(table, label, path.name), where=f"column {label!r} of {path.name}")
     total, rows = len(codes), np.arange(min(limit or len(codes), len(codes)))
     table, codes = table.slice(0, len(rows)), codes[: len(rows)]
     check_classes(codes, classes, f"the labels of {path.name}")
@@ -54,7 +54,7 @@ def load_new_table(path: Path, encoding: dict[str, Any]) -> Examples:
     if label in table.column_names:
         known = np.flatnonzero([v is not None and str(v).strip() != "" for v in table.column(label).to_pylist()])
         if known.size:
-            values = _labels(table.take(known), label, path.name)
+            values = table_labels(table.take(known), label, path.name)
             codes[known], _ = encode_labels(values, encoding["classes"], f"column {label!r} of {path.name}")
     return _examples(x, codes, encoding["classes"])
 
@@ -70,7 +70,8 @@ def _label(name: str | None, names: list[str], file: str) -> str:
     )
 
 
-def _labels(table: Any, label: str, file: str) -> Any:
+def table_labels(table: Any, label: str, file: str) -> Any:
+    """The labels of a table, one a row."""
     import pyarrow as pa
 
     if pa.types.is_boolean(table.column(label).type) and not table.column(label).null_count:

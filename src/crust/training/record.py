@@ -19,7 +19,7 @@ from crust.training.measure import accuracies
 from crust.training.measure import score as measure
 from crust.training.method import Known, Method, Selection, Stage
 from crust.training.state import RunState
-from crust.training.watch import Watch
+from crust.training.watch import Watch, trust
 
 
 class Recorder:
@@ -91,11 +91,16 @@ class Recorder:
         """One look at all training examples, which the next selection will use too; and at those held out."""
         context = self.context
         seen = context.look_at_all()
-        self.watch.look(seen, context.labels)
+        found = {"train_accuracy": float((seen.predictions == context.labels).mean())}
+        on_held = None
         if self.watch_validation is not None and context.validation is not None:
             held = context.look_at_all(examples=context.validation)
-            self.watch_validation.look(held, context.validation.labels)
-        found = {"train_accuracy": float((seen.predictions == context.labels).mean())}
+            same = held.predictions == context.validation.labels
+            on_held = float(same.mean() + 0.5 / len(same) ** 0.5)  # as much more as chance alone may have taken
+        counts = trust((context.epoch + 1) / context.epochs, found["train_accuracy"], on_held)
+        self.watch.look(seen, context.labels, counts)
+        if self.watch_validation is not None and context.validation is not None:
+            self.watch_validation.look(held, context.validation.labels, counts)
         if context.true_labels is not None:
             found["train_true_accuracy"] = float((seen.predictions == context.true_labels).mean())
         return found

@@ -10,36 +10,66 @@ from numpy.typing import NDArray
 from crust.gradients import GradientPass
 
 
+def trust(progress: float, on_trained: float, on_held: float | None) -> float:
+    """How much a look counts: late ones more, since the network knows more; less, where it has learnt labels by heart.
+
+    Learning by heart shows in how much oftener the predictions are the given labels on the examples trained on than on
+    those held out. Where nothing is held out this cannot be seen, and all looks count the same. The numbers were chosen
+    on CIFAR-10 (docs/results/audit-scores.md).
+
+    Args:
+        progress: how far training has come, from 0 to 1.
+        on_trained: how often predictions are the given labels, on the examples trained on.
+        on_held: the same on those held out.
+
+    Example:
+        >>> trust(0.5, 0.5, 0.5), trust(1.0, 0.5, 0.5), round(trust(1.0, 0.9, 0.4), 4), trust(0.1, 0.9, None)
+        (0.25, 1.0, 0.0625, 1.0)
+    """
+    if on_held is None:
+        return 1.0
+    return max(1e-6, progress**2 * (1 - max(0.0, on_trained - on_held)) ** 4)
+
+
 class Watch:
     """Sums over all looks at a set of examples, and over all choices of them."""
 
     def __init__(self, n: int, classes: int):
         self.looks = 0
-        self.probabilities = np.zeros((n, classes), np.float64)
+        self.trust = 0.0  # the sum of what the looks count
+        self.probabilities = np.zeros((n, classes), np.float64)  # weighted by what the looks count
         self.losses = np.zeros(n)
         self.margins = np.zeros(n)
         self.agreed = np.zeros(n, np.int64)  # looks at which the prediction was the given label
         self.selections = 0
         self.chosen = np.zeros(n, np.int64)
         self.weight = np.zeros(n)
+        self.last = np.zeros(0, np.int64)  # who was chosen last
 
-    def look(self, seen: GradientPass, labels: NDArray[np.int64]) -> None:
+    def look(self, seen: GradientPass, labels: NDArray[np.int64], counts: float = 1.0) -> None:
         """Count one look at all examples."""
         assert seen.probabilities is not None
         self.looks += 1
-        self.probabilities += seen.probabilities
+        self.trust += counts
+        self.probabilities += counts * seen.probabilities
         self.losses += seen.losses
         self.margins += seen.margins
         self.agreed += seen.predictions == labels
 
+    def mean(self) -> NDArray[np.float64]:
+        """The probabilities of all classes, averaged over the looks; NaN before the first."""
+        return self.probabilities / self.trust if self.trust else np.full_like(self.probabilities, np.nan)
+
     def choose(self, indices: NDArray[np.int64], weights: NDArray[np.float32] | None) -> None:
         """Count one selection; a member that is visited several times counts once, with all its weight."""
         self.selections += 1
-        self.chosen[np.unique(indices)] += 1
+        self.last = np.unique(indices)
+        self.chosen[self.last] += 1
         np.add.at(self.weight, indices, 1.0 if weights is None else weights)
 
     def state(self) -> dict[str, Any]:
         return dict(vars(self))
 
     def load(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
+        # A checkpoint of before has looks that count the same.
+        vars(self).update({"trust": float(state["looks"]), **state})

@@ -1,5 +1,6 @@
 """Parts of a report: one HTML file that needs nothing else, in which everything from the data is shown as text."""
 
+from crust.audit.report.audit_page import audit_page
 from crust.audit.report.chart import Line, line_chart
 from crust.audit.report.gallery import Suspect, gallery
 from crust.audit.report.markup import Html, escape, join, tag
@@ -10,6 +11,7 @@ __all__ = [
     "Html",
     "Line",
     "Suspect",
+    "audit_page",
     "escape",
     "gallery",
     "image_uri",

@@ -10,7 +10,7 @@ __all__ = ["Html", "escape", "join", "tag"]
 
 # What no page may hold: control characters, and halves of characters, which file names can contain.
 UNFIT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-VOID = {"br", "img", "meta"}
+VOID = {"br", "img", "input", "meta"}
 
 
 class Html(str):

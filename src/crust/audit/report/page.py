@@ -12,28 +12,29 @@ from crust.audit.report.markup import Html, join, tag
 __all__ = ["page", "section", "table"]
 
 STYLE = Path(__file__).with_name("style.css")
-# The browser itself refuses whatever is not in the file: no network, and no script but the one that is named.
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+# The browser itself refuses whatever is not in the file: no network, and no style or script but the ones it names.
+POLICY = (
+    "default-src 'none'; style-src {style}; script-src {script}; img-src data:; base-uri 'none'; form-action 'none'"
+)
 
 
-def page(title: str, *body: object, style: str = "", script: str = "") -> Html:
-    """A whole document that stands alone: the style is in it, nothing is fetched, nothing but the script is run.
+def page(title: str, *body: object, style: str = "", script: str = "", data: Html | None = None) -> Html:
+    """A whole document that stands alone: what it needs is in it, nothing is fetched.
 
     Args:
         title: of the window and the page.
         body: sections, or anything else.
-        style: more of it, from the program, never from data.
-        script: likewise; the browser is told to run no other.
+        style: more style, after that of all pages.
+        script: what runs once the page is there; from the program, never from data.
+        data: JSON from `as_json`, for the script to read.
 
     Example:
         >>> text = page("5 < 6", section("Numbers", "all of them"))
         >>> text.startswith("<!doctype html>"), "<h1>5 &lt; 6</h1>" in text, "http" in text.replace("http-equiv", "")
         (True, True, False)
     """
-    policy, code = POLICY, Html("")
-    if script:
-        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-        policy, code = f"{POLICY}; script-src 'sha256-{digest}'", Html(f"<script>{script}</script>")
+    style = STYLE.read_text(encoding="utf-8") + style
+    policy = POLICY.format(style=_hash(style), script=_hash(script) if script else "'none'")
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -41,10 +42,17 @@ def page(title: str, *body: object, style: str = "", script: str = "") -> Html:
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", title),
-        tag("style", Html(STYLE.read_text(encoding="utf-8") + style)),
+        tag("style", Html(style)),
     )
     main = tag("main", tag("h1", title), *body)
-    return join([Html("<!doctype html>\n"), tag("html", head, tag("body", main, code), lang="en"), "\n"])
+    held = "" if data is None else tag("script", data, type="application/json", id="data")
+    code = tag("script", Html(script)) if script else ""
+    return join([Html("<!doctype html>\n"), tag("html", head, tag("body", main, held, code), lang="en"), "\n"])
+
+
+def _hash(text: str) -> str:
+    """How a policy names the one text that it lets through."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def section(title: str, *body: object, hint: object = None) -> Html:

@@ -1,0 +1,360 @@
+"""The audit of one `crust` run beside cross-validation with cleanlab and the loss of plain training.
+
+python -m benchmarks.audit work --folder runs --results audit.jsonl --human-labels FILE.npz     train what is missing
+python -m benchmarks.audit score --folder runs --results audit.jsonl --human-labels FILE.npz    compare what is there
+python -m benchmarks.audit page                                                                 docs/results/audit.md
+
+CIFAR-10 comes from --data, else $CRUST_DATA, else ./data. `work` may run in several processes at once: each takes the
+next training that has no result line and that no other process has locked. A training is a specification like those of
+`crust.experiments`; that of a fold has the field `fold` = [number, of] and trains on all others, with nothing held out.
+Probabilities of the fold's own examples are left in its folder. `score` writes a line for each judge of each set of
+labels as soon as its trainings are there; the page is built from these lines alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import fcntl
+import json
+import platform
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from crust.api import fit
+from crust.data import load
+from crust.errors import CrustError
+from crust.experiments import append, find, key, make, read, run
+from crust.experiments.running import labels_of
+from crust.experiments.tables import bold_best, markdown
+from crust.files import write_whole
+from crust.training import randomness
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "results" / "audit.md"
+LINES = ROOT / "docs" / "results" / "audit.jsonl"
+FOLDS = 5
+LABELS = {  # in order of importance
+    "symmetric:0.5": "symmetric 0.5",
+    "human:worse": "human `worse`",
+    "human:aggre": "human `aggre`",
+    "symmetric:0.2": "symmetric 0.2",
+    "human:random1": "human `random1`",
+}
+JUDGES = {
+    "crust": "`crust`, one run",
+    "self-confidence": "cleanlab, self-confidence, 5 folds",
+    "confident": "cleanlab, confident learning, 5 folds",
+    "loss": "loss of `erm`, one run",
+}
+SPENT = ("epoch", "gradients")  # selection is part of an epoch; measuring on test data is no part of an audit
+INTRODUCTION = (
+    "Who finds the wrong labels, on the same data with the same network: CIFAR-10, the first 10,000 images, ResNet-8, "
+    "40 epochs, no augmentation, batch 128, SGD 0.1 with drops at 2/3 and 5/6, one seed. `crust`: the `doubt` of the "
+    "audit that one run leaves. cleanlab: out-of-sample probabilities of 5-fold cross-validation by plain training "
+    "(`erm`, five trainings on 8,000 images each), ranked by self-confidence, or with the labels that confident "
+    "learning (`find_label_issues`) flags first. Loss: of the given label, the mean over the ten looks of one `erm` "
+    "run. A flagged label is one of the first N in a ranking, where N is the number of wrong labels; the suggestion is "
+    "right where it is the true label. Seconds: training and looking on one core each, cross-validation all five "
+    "folds; they were taken while other work was running on the machine, so only large ratios mean anything, and the "
+    "examples that went through the network, forward and backward, stand beside them. A dash has not been measured "
+    "yet. `python -m benchmarks.audit page` builds this page from audit.jsonl beside it."
+)
+
+
+# ------------------------------------------------------------ what is to be trained
+
+
+def specs(labels: str, scale: str = "cpu") -> dict[str, dict[str, Any]]:
+    """The trainings that the comparison on one set of labels needs, by name."""
+    found = {"crust": make("crust", labels, scale=scale), "erm": make("erm", labels, scale=scale)}
+    for number in range(FOLDS):
+        spec = make("erm", labels, scale=scale)
+        epochs = spec["experiment"]["epochs"]
+        spec = make("erm", labels, scale=scale, audit_every=epochs, test_every=epochs)  # nobody looks on the way
+        found[f"fold {number}"] = {**spec, "validation": 0, "fold": [number, FOLDS]}
+    return found
+
+
+def jobs(scale: str = "cpu") -> list[dict[str, Any]]:
+    """All trainings, the most important first."""
+    return [spec for labels in LABELS for spec in specs(labels, scale).values()]
+
+
+# ------------------------------------------------------------ training
+
+
+def run_one(
+    results: Path,
+    folder: Path,
+    *,
+    data_dir: str | None = None,
+    human_labels: str | None = None,
+    todo: Sequence[dict[str, Any]] | None = None,
+    say: Callable[[str], None] = print,
+) -> bool:
+    """Run the first training that has no result and that nobody else runs; False where there is none."""
+    for spec in jobs() if todo is None else todo:
+        place = folder / key(spec)
+        if find(read(results), spec) is not None or (place / "error.txt").exists():
+            continue
+        with claimed(place) as mine:
+            if not mine or find(read(results), spec) is not None:  # another has just ended it
+                continue
+            name = f"{spec['labels']} {spec['method']} {spec.get('fold', '')} ({key(spec)})"
+            say(f"begin {name}")
+            try:
+                line = train(spec, place, data_dir, human_labels)
+            except CrustError as error:
+                (place / "error.txt").write_text(traceback.format_exc())
+                say(f"failed {name}: {error}")
+                return True
+            append(results, line)
+            say(f"end {name}")
+            return True
+    return False
+
+
+def train(spec: dict[str, Any], place: Path, data_dir: str | None, human_labels: str | None) -> dict[str, Any]:
+    """One training, or the rest of it; its result line."""
+    if "fold" not in spec:
+        return run(spec, place, data_dir=data_dir, human_labels=human_labels)
+    write_whole(place / "spec.json", json.dumps(spec, indent=1).encode())
+    bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"])
+    given, _ = labels_of(bundle, spec["labels"], spec["experiment"]["seed"], human_labels)
+    examples = bundle.train.with_labels(given)
+    number, of = spec["fold"]
+    mine = fold_of(given, of, spec["experiment"]["seed"]) == number
+    result = fit(
+        spec["model"],
+        examples.subset(np.flatnonzero(~mine)),
+        method=spec["method"],
+        validation=spec["validation"],
+        augment=spec["augment"],
+        run_dir=place,
+        resume=True,
+        **spec["experiment"],
+        **spec["settings"],
+    )
+    judged = np.flatnonzero(mine)
+    probabilities = result.predict(examples.subset(judged), probabilities=True)
+    write_whole(place / "out_of_sample.npz", lambda file: np.savez(file, rows=judged, probabilities=probabilities))
+    assert result.recorder is not None
+    cost = result.recorder.context.cost
+    return {
+        "key": key(spec),
+        "spec": spec,
+        "agreement": float((probabilities.argmax(axis=1) == given[judged]).mean()),
+        "cost": {
+            "forward": cost.forward,
+            "backward": cost.backward,
+            "seconds": {name: round(value, 1) for name, value in cost.seconds.items()},
+        },
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        "machine": {"processor": platform.machine(), "threads": torch.get_num_threads(), "torch": torch.__version__},
+    }
+
+
+def fold_of(labels: np.ndarray, folds: int, seed: int) -> np.ndarray:
+    """The fold that each example belongs to: the same share of every label in each."""
+    rng = randomness.numpy_rng(seed, "folds")
+    order = np.lexsort((rng.random(len(labels)), labels))  # label by label, within a label at random
+    found = np.empty(len(labels), np.int64)
+    found[order] = np.arange(len(labels)) % folds
+    return found
+
+
+@contextmanager
+def claimed(place: Path) -> Iterator[bool]:
+    """Whether the training is ours: a lock that ends with the process that holds it."""
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+
+
+# ------------------------------------------------------------ comparing
+
+
+def score(
+    results: Path,
+    folder: Path,
+    *,
+    data_dir: str | None = None,
+    human_labels: str | None = None,
+    scale: str = "cpu",
+    say: Callable[[str], None] = print,
+) -> None:
+    """A line for each judge of each set of labels whose trainings are there; those of before are replaced."""
+    for labels in LABELS:
+        lines = read(results)
+        made = {name: find(lines, spec) for name, spec in specs(labels, scale).items()}
+        here = {name: line for name, line in made.items() if line is not None}
+        if not here:
+            continue
+        spec = next(iter(here.values()))["spec"]
+        bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"])
+        given, truth = labels_of(bundle, labels, spec["experiment"]["seed"], human_labels)
+        for judge, (doubt, suggested, used) in judgements(here, folder, given, bundle.train.classes).items():
+            line = {
+                "key": f"{judge} {labels} {scale}",
+                "judge": judge,
+                "labels": labels,
+                "scale": scale,
+                **quality(doubt, suggested, given, truth),
+                "seconds": round(sum(one["cost"]["seconds"][part] for one in used for part in SPENT)),
+                "passes": sum(one["cost"]["forward"] + one["cost"]["backward"] for one in used),
+                "date": used[0]["date"],
+            }
+            append(results, line | {"spec": {"method": f"judge {judge}"}})
+            say(f"{labels} {judge}: AUROC {line['auroc']:.4f}, average precision {line['average_precision']:.4f}")
+
+
+Judgement = tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]
+
+
+def judgements(
+    made: dict[str, dict[str, Any]], folder: Path, given: np.ndarray, classes: Sequence[Any]
+) -> dict[str, Judgement]:
+    """For each judge whose trainings are there: doubt and suggestion of every example, and what was trained for it."""
+    found: dict[str, Judgement] = {}
+    for judge, column in (("crust", "doubt"), ("loss", "loss")):
+        name = "crust" if judge == "crust" else "erm"
+        if name in made and (folder / made[name]["key"] / "audit.parquet").exists():
+            found[judge] = (*from_audit(folder / made[name]["key"], column, classes), [made[name]])
+    folds = [made.get(f"fold {number}") for number in range(FOLDS)]
+    used = [line for line in folds if line is not None]
+    if len(used) < FOLDS:
+        return found
+    probabilities = np.empty((len(given), len(classes)))
+    for line in used:
+        kept = np.load(folder / line["key"] / "out_of_sample.npz")
+        probabilities[kept["rows"]] = kept["probabilities"]
+    from cleanlab.filter import find_label_issues
+    from cleanlab.rank import get_label_quality_scores
+
+    doubt = 1 - get_label_quality_scores(given, probabilities)
+    flagged = find_label_issues(given, probabilities, n_jobs=1)
+    best = probabilities.argmax(axis=1)
+    found["self-confidence"] = (doubt, best, used)
+    found["confident"] = (doubt + flagged, best, used)
+    return found
+
+
+def from_audit(folder: Path, column: str, classes: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """A column of a run's audit and its suggestions, in the order of the training set."""
+    import pandas as pd
+
+    table = pd.read_parquet(folder / "audit.parquet").sort_values("index")
+    position = {name: i for i, name in enumerate(classes)}
+    return table[column].to_numpy(), table["suggested"].map(position).to_numpy()
+
+
+def quality(doubt: np.ndarray, suggested: np.ndarray, given: np.ndarray, truth: np.ndarray) -> dict[str, float]:
+    """How well a ranking finds the wrong labels, and how often its suggestion for the first ones is right."""
+    wrong = given != truth
+    top = np.argsort(-doubt, kind="stable")[: int(wrong.sum())]
+    found = {
+        "auroc": roc_auc_score(wrong, doubt),
+        "average_precision": average_precision_score(wrong, doubt),
+        "precision_at_count": wrong[top].mean(),
+        "suggested_right": (suggested[top] == truth[top]).mean(),
+        "wrong": wrong.mean(),
+    }
+    return {name: round(float(value), 4) for name, value in found.items()}
+
+
+# ------------------------------------------------------------ the page
+
+
+def page(lines: Sequence[dict[str, Any]], scale: str = "cpu") -> str:
+    """docs/results/audit.md; what is missing is shown as missing."""
+    there = {(line["labels"], line["judge"]): line for line in lines if line.get("scale") == scale}
+    parts = ["# Finding wrong labels, measured", INTRODUCTION, "## In short", _summary(there)]
+    for labels, title in LABELS.items():
+        rate = next((there[labels, judge]["wrong"] for judge in JUDGES if (labels, judge) in there), None)
+        parts += [f"## {title}" + ("" if rate is None else f": {100 * rate:.1f} % of the labels are wrong")]
+        parts.append(_table({judge: there.get((labels, judge)) for judge in JUDGES}))
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(found: dict[str, dict[str, Any] | None]) -> str:
+    header = [
+        "judge", "AUROC", "average precision", "precision at N", "suggestions right among flagged", "seconds", "passes"
+    ]  # fmt: skip
+    names = ("auroc", "average_precision", "precision_at_count", "suggested_right")
+    rows = []
+    for judge, line in found.items():
+        if line is None:
+            rows.append([JUDGES[judge], *["–"] * 6])
+            continue
+        numbers = [f"{line[name]:.3f}" for name in names]
+        rows.append([JUDGES[judge], *numbers, f"{line['seconds']:,}", f"{line['passes'] / 1e6:.2f} M"])
+    return markdown(header, bold_best(rows, range(1, 5), [True] * len(rows)))
+
+
+def _summary(there: dict[tuple[str, str], dict[str, Any]]) -> str:
+    """AUROC of all judges on all labels; the mean where all are there."""
+    rows = []
+    for judge, title in JUDGES.items():
+        values = [there[labels, judge]["auroc"] if (labels, judge) in there else None for labels in LABELS]
+        known = [value for value in values if value is not None]
+        mean = f"{np.mean(known):.3f}" if len(known) == len(LABELS) else "–"
+        rows.append([title, *("–" if value is None else f"{value:.3f}" for value in values), mean])
+    header = ["AUROC", *LABELS.values(), "mean"]
+    text = markdown(header, bold_best(rows, range(1, len(header)), [True] * len(rows)))
+    gaps, costs = [], []
+    for labels in LABELS:
+        ours, others = there.get((labels, "crust")), [there.get((labels, judge)) for judge in list(JUDGES)[1:]]
+        if ours is not None and all(others):
+            gaps.append(ours["auroc"] - max(line["auroc"] for line in others if line))
+            costs.append(ours["passes"] / there[labels, "self-confidence"]["passes"])
+    if gaps:
+        text += (
+            f"\n\n`crust` against the best other on each of the {len(gaps)} sets of labels that are complete: AUROC "
+            f"{min(gaps):+.3f} to {max(gaps):+.3f}, {np.mean(gaps):+.3f} on average, at {100 * max(costs):.0f} % of "
+            "the passes of cross-validation."
+        )
+    return text
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["jobs", "work", "score", "page"])
+    parser.add_argument("--folder", type=Path, default=Path("runs"))
+    parser.add_argument("--results", type=Path, default=None, help="default: docs/results/audit.jsonl")
+    parser.add_argument("--data", default=None)
+    parser.add_argument("--human-labels", default=None)
+    parser.add_argument("--once", action="store_true", help="one training only")
+    options = parser.parse_args()
+    results = options.results or LINES
+    where = {"data_dir": options.data, "human_labels": options.human_labels}
+    if options.what == "jobs":
+        for spec in jobs():
+            there = find(read(results), spec) is not None
+            print("done   " if there else "missing", spec["labels"], spec["method"], spec.get("fold", ""), key(spec))
+    elif options.what == "work":
+        torch.set_num_threads(1)
+        while run_one(results, options.folder, **where) and not options.once:
+            pass
+    elif options.what == "score":
+        score(results, options.folder, **where)
+    else:
+        write_whole(PAGE, page(read(results)).encode())
+        print(f"written: {PAGE}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

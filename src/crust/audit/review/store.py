@@ -1,0 +1,334 @@
+"""Decisions in SQLite: on disk before they are confirmed, with who and when, and never written over unseen."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import hashlib
+import sqlite3
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crust.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Change", "Conflict", "Decision", "Store", "run_key"]
+
+VERSION = 1
+APPLICATION = 0x43525354  # "CRST": says that the file is ours
+KINDS = ("keep", "relabel", "skip")
+WAIT = 10.0  # seconds for another process that writes
+
+SCHEMA = [
+    "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    """CREATE TABLE decisions (
+    example INTEGER PRIMARY KEY,
+    version INTEGER NOT NULL,   -- rises by one with every change, undoing included
+    kind TEXT,                  -- keep, relabel, skip, or NULL where it was undone
+    label INTEGER,              -- the number of the new class, where it is relabelled
+    who TEXT NOT NULL,
+    at TEXT NOT NULL
+)""",
+    """CREATE TABLE events (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    batch INTEGER NOT NULL,     -- what was decided at once is undone at once
+    example INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    kind TEXT,
+    label INTEGER,
+    who TEXT NOT NULL,
+    at TEXT NOT NULL,
+    undoes INTEGER,             -- the batch that this one took back
+    old_kind TEXT,
+    old_label INTEGER
+)""",
+    "CREATE INDEX batches ON events (batch)",
+]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What is decided of one example now.
+
+    Args:
+        example: its index.
+        version: how often it was changed.
+        kind: `keep`, `relabel`, `skip`, or None where the last decision was undone.
+        label: the number of the new class, where it is relabelled.
+        who: decided it.
+        at: when, in UTC.
+
+    Example:
+        >>> Decision(7, 1, "keep", None, "anna", "2026-01-01T12:00:00Z").plain()["kind"]
+        'keep'
+    """
+
+    example: int
+    version: int
+    kind: str | None
+    label: int | None
+    who: str
+    at: str
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """A change that was not made, since the example had been changed meanwhile.
+
+    Args:
+        example: its index.
+        version: that the change was meant for.
+        now: what is decided; None where nothing is.
+
+    Example:
+        >>> Conflict(7, 0, Decision(7, 1, "keep", None, "anna", "")).now.who
+        'anna'
+    """
+
+    example: int
+    version: int
+    now: Decision | None
+
+
+@dataclass(frozen=True)
+class Change:
+    """A decision to be made.
+
+    Args:
+        example: its index.
+        version: the one that it is made on; 0 where nothing was decided. Another one is not written over.
+        kind: `keep`, `relabel` or `skip`.
+        label: the number of the new class, where it is relabelled.
+
+    Example:
+        >>> Change(7, 0, "relabel", 3).label
+        3
+    """
+
+    example: int
+    version: int
+    kind: str
+    label: int | None = None
+
+
+class Store:
+    """The decisions of one review.
+
+    Args:
+        path: the database; it is made where it is not there.
+        key: which audit it belongs to, from `run_key`; None takes any that is there.
+        examples: the indices that can be decided; None allows any.
+        classes: how many there are; None allows any.
+
+    Example:
+        >>> import tempfile
+        >>> store = Store(Path(tempfile.mkdtemp()) / "review.sqlite", "audit 1")
+        >>> saved, conflicts, batch = store.decide([Change(7, 0, "relabel", 3), Change(9, 0, "keep")], who="anna")
+        >>> [one.version for one in saved], conflicts
+        ([1, 1], [])
+        >>> store.decide([Change(7, 0, "keep")], who="ben")[1][0].now.who
+        'anna'
+        >>> [one.kind for one in store.undo(batch, who="anna")[0]]
+        [None, None]
+        >>> store.close()
+    """
+
+    def __init__(
+        self, path: str | Path, key: str | None, examples: Iterable[int] | None = None, classes: int | None = None
+    ):
+        self.path = Path(path)
+        self._examples = None if examples is None else frozenset(examples)
+        self._classes = classes
+        self._lock = threading.Lock()
+        if key is None and not self.path.is_file():
+            raise InputError(f"there is no review in {self.path.parent}: start one with crust review")
+        try:
+            # Without a cache shared between threads: every statement runs under the lock.
+            self._connection = sqlite3.connect(self.path, timeout=WAIT, isolation_level=None, check_same_thread=False)
+            # Synced at every commit: what is confirmed survives a kill and a loss of power.
+            self._connection.execute("PRAGMA synchronous = FULL")
+            self._open(key)
+            with contextlib.suppress(sqlite3.OperationalError):  # another process may be just writing: it works without
+                self._connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.Error as error:
+            raise InputError(
+                f"{self.path} cannot be used as the database of a review ({error}): move it away"
+            ) from None
+
+    def _open(self, key: str | None) -> None:
+        """Make the tables where the file is new; refuse what is not ours before anything in it is changed."""
+        if self._one("PRAGMA user_version") == 0 and not self._one("SELECT count(*) FROM sqlite_master"):
+            with _Writing(self._connection):
+                # Another process may have made them while this one waited for its turn.
+                if not self._one("SELECT count(*) FROM sqlite_master"):
+                    for statement in SCHEMA:
+                        self._connection.execute(statement)
+                    self._connection.execute("INSERT INTO about VALUES ('audit', ?)", [key or ""])
+                    self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                    self._connection.execute(f"PRAGMA user_version = {VERSION}")
+        if self._one("PRAGMA application_id") != APPLICATION:
+            raise InputError(f"{self.path} is no database of a review: move it away, or name another")
+        version = self._one("PRAGMA user_version")
+        if version != VERSION:
+            raise InputError(
+                f"{self.path} is a review of version {version}, and this crust knows version {VERSION}: "
+                "open it with the crust that made it, or move it away"
+            )
+        if key is not None and self._one("SELECT value FROM about WHERE name = 'audit'") != key:
+            raise InputError(
+                f"{self.path} is the review of another audit: move it away to begin a new one, "
+                "or give the run that it belongs to"
+            )
+
+    def close(self) -> None:
+        """Leave the database as one file."""
+        with self._lock:
+            self._connection.close()
+
+    def decide(self, changes: Sequence[Change], *, who: str) -> tuple[list[Decision], list[Conflict], int]:
+        """Decide some examples at once.
+
+        Args:
+            changes: what is decided.
+            who: decides.
+
+        Returns:
+            What is saved, which is on disk; what is not, since somebody else was there first; the number to undo it by.
+        """
+        self._check(changes)
+        return self._write([(one.example, one.version, one.kind, one.label) for one in changes], who, None)
+
+    def undo(self, batch: int, *, who: str) -> tuple[list[Decision], list[Conflict], int]:
+        """Take back what was decided at once, where it is still as it was decided then.
+
+        Returns:
+            As `decide` does.
+        """
+        with self._lock:
+            rows = self._connection.execute(
+                "SELECT example, version, old_kind, old_label FROM events WHERE batch = ?", [batch]
+            ).fetchall()
+            undone = self._one("SELECT count(*) FROM events WHERE undoes = ?", [batch])
+        if not rows:
+            raise InputError(f"there is no decision number {batch}: it cannot be undone")
+        if undone:
+            raise InputError(f"decision number {batch} is undone already")
+        return self._write(rows, who, batch)
+
+    def decisions(self) -> list[Decision]:
+        """All that is decided now, by example."""
+        with self._lock:
+            rows = self._connection.execute(
+                "SELECT example, version, kind, label, who, at FROM decisions ORDER BY example"
+            ).fetchall()
+        return [Decision(*row) for row in rows]
+
+    def changes(self, since: int) -> tuple[list[Decision], int]:
+        """What has changed after an event, as it is now; and the number of the last event."""
+        with self._lock:
+            last = self._one("SELECT coalesce(max(number), 0) FROM events")
+            rows = self._connection.execute(
+                "SELECT example, version, kind, label, who, at FROM decisions "
+                "WHERE example IN (SELECT example FROM events WHERE number > ?) ORDER BY example",
+                [since],
+            ).fetchall()
+        return [Decision(*row) for row in rows], last
+
+    def undoable(self, who: str, most: int = 100) -> list[int]:
+        """The last batches of one person that can still be undone, the newest last."""
+        with self._lock:
+            rows = self._connection.execute(
+                "SELECT DISTINCT batch FROM events WHERE who = ? AND undoes IS NULL AND batch NOT IN "
+                "(SELECT undoes FROM events WHERE undoes IS NOT NULL) ORDER BY batch DESC LIMIT ?",
+                [who, most],
+            ).fetchall()
+        return [batch for (batch,) in reversed(rows)]
+
+    def _write(
+        self, wanted: Sequence[tuple[int, int, str | None, int | None]], who: str, undoes: int | None
+    ) -> tuple[list[Decision], list[Conflict], int]:
+        at = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        saved, conflicts = [], []
+        with self._lock, _Writing(self._connection):
+            batch = self._one("SELECT coalesce(max(batch), 0) + 1 FROM events")
+            for example, version, kind, label in wanted:
+                row = self._connection.execute(
+                    "SELECT example, version, kind, label, who, at FROM decisions WHERE example = ?", [example]
+                ).fetchone()
+                now = None if row is None else Decision(*row)
+                if (now.version if now else 0) != version:
+                    conflicts.append(Conflict(example, version, now))
+                    continue
+                new = Decision(example, version + 1, kind, label, who, at)
+                self._connection.execute(
+                    "INSERT OR REPLACE INTO decisions VALUES (:example, :version, :kind, :label, :who, :at)", vars(new)
+                )
+                self._connection.execute(
+                    "INSERT INTO events (batch, example, version, kind, label, who, at, undoes, old_kind, old_label) "
+                    "VALUES (:batch, :example, :version, :kind, :label, :who, :at, :undoes, :old_kind, :old_label)",
+                    {
+                        **vars(new),
+                        "batch": batch,
+                        "undoes": undoes,
+                        "old_kind": now.kind if now else None,
+                        "old_label": now.label if now else None,
+                    },
+                )
+                saved.append(new)
+        return saved, conflicts, batch
+
+    def _check(self, changes: Sequence[Change]) -> None:
+        if not changes:
+            raise InputError("no example is chosen: choose at least one")
+        for one in changes:
+            if one.kind not in KINDS:
+                raise InputError(f"unknown decision {one.kind!r}: use one of {', '.join(KINDS)}")
+            if (one.label is None) == (one.kind == "relabel"):
+                raise InputError("a label belongs to relabel and to nothing else: give it there only")
+            if one.label is not None and self._classes is not None and not 0 <= one.label < self._classes:
+                raise InputError(f"there is no class number {one.label}: classes go from 0 to {self._classes - 1}")
+            if self._examples is not None and one.example not in self._examples:
+                raise InputError(f"there is no example {one.example} in this audit: choose one that is there")
+
+    def _one(self, query: str, values: Sequence[Any] = ()) -> Any:
+        return self._connection.execute(query, values).fetchone()[0]
+
+
+class _Writing:
+    """One transaction: all of it is on disk, or nothing."""
+
+    def __init__(self, connection: sqlite3.Connection):
+        self.connection = connection
+
+    def __enter__(self) -> None:
+        self.connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self.connection.execute("COMMIT" if error is None else "ROLLBACK")
+
+
+def run_key(table: pd.DataFrame, classes: Sequence[Any]) -> str:
+    """What tells one audit from another: which labels were given to how many examples.
+
+    Args:
+        table: the audit.
+        classes: its classes.
+
+    Example:
+        >>> import pandas as pd
+        >>> len(run_key(pd.DataFrame({"index": [0, 1], "label": ["a", "b"]}), ["a", "b"]))
+        16
+    """
+    known = table.sort_values("index")
+    digest = hashlib.sha256(repr([str(name) for name in classes]).encode())
+    digest.update(repr(list(zip(known["index"].tolist(), map(str, known["label"]), strict=True))).encode())
+    return digest.hexdigest()[:16]

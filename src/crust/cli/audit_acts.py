@@ -1,0 +1,61 @@
+"""What `crust audit` does besides showing: the report page, and corrected labels in the form the data came in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from crust.cli.words import check_output
+from crust.errors import InputError
+
+
+def act(
+    run: Path,
+    output: Path | None,
+    report: bool,
+    corrections: str | None,
+    move: bool,
+    move_back: bool,
+    data: str | None,
+    data_dir: str | None,
+    quiet: bool,
+) -> None:
+    """Do the one thing that was asked for."""
+    if sum([report, corrections is not None or move, move_back]) != 1:
+        raise InputError("--report, --apply and --move-back are three things: ask for one at a time")
+    if report:
+        write_report(run, output, data, data_dir, quiet)
+    elif move_back:
+        from crust.cli.audit_apply import back
+
+        back(run, output, data, quiet)
+    elif corrections is None:
+        raise InputError("--move belongs to --apply: say which corrections, as in --apply corrections --move")
+    else:
+        from crust.cli.audit_apply import apply
+
+        apply(run, output, corrections, move, data, data_dir, quiet)
+
+
+def write_report(run: Path, output: Path | None, data: str | None, data_dir: str | None, quiet: bool) -> None:
+    """The page of a run's audit."""
+    check_output(output, "-o", (".html",))
+
+    from crust.audit import read_audit
+    from crust.audit.calibration import read_calibration
+    from crust.audit.report import audit_page
+    from crust.cli.run_data import looks_or_reason
+    from crust.files import write_whole
+
+    table, classes = read_audit(run)
+    looks, reason = looks_or_reason(run, table, data, data_dir)
+    place = run / "report.html" if output is None else output
+    name = run.resolve().name
+    text = audit_page(table, classes, looks=looks, calibration=read_calibration(run), name=name, without=reason)
+    write_whole(place, text.encode())
+    if quiet:
+        return
+    if reason is not None:
+        typer.echo(f"without pictures or rows: {reason}")
+    typer.echo(f"look at: {place}")

@@ -1,0 +1,45 @@
+"""`crust audit --probs P --labels L` and `--features F --labels L`: an audit without training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from crust.errors import InputError
+
+
+def audited(probs: str | None, features: str | None, labels: str | None) -> tuple[Any, list[Any]]:
+    """The table and the classes, from files."""
+    if labels is None:
+        raise InputError(f"--{'probs' if probs is not None else 'features'} needs labels: give --labels FILE")
+    if probs is not None and features is not None:
+        raise InputError("--probs and --features are both given: give one of them")
+
+    from crust.audit import audit_labels
+    from crust.data.labels import label_values
+    from crust.data.vectors import read_matrix
+
+    values, where = label_values(labels)
+    given = _probabilities(probs) if probs is not None else read_matrix(str(features))
+    if len(values) != len(given):
+        other = Path(str(probs or features)).name
+        raise InputError(f"{where} holds {len(values)} labels, but {other} has {len(given)} rows: give one label a row")
+    table = audit_labels(values, **{"probs" if probs is not None else "features": given})
+    names = set(table["label"]) | set(table["suggested"])
+    return table, sorted(names)
+
+
+def _probabilities(spec: str) -> Any:
+    """The matrix; of a table with its column names, which are those of the classes."""
+    from crust.data import table_files, vectors
+
+    matrix = vectors.read_matrix(spec)
+    path = vectors.split_spec(spec)[0]
+    if path.suffix.lower() not in vectors.TABLES:
+        return matrix
+    import pandas as pd
+
+    with vectors.reading(path):
+        table = table_files.read(path)
+        names = [name for name in table.column_names if name and table_files.is_numeric(table.schema.field(name).type)]
+    return pd.DataFrame(matrix, columns=names) if len(names) == matrix.shape[1] else matrix

@@ -1,0 +1,37 @@
+"""`crust audit RUN --calibrate`: train once more with planted labels."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from crust.cli.messages import Stopped, duration
+from crust.cli.progress import EpochProgress
+from crust.errors import InputError
+
+
+def calibrate_run(run: Path, data: str | None, data_dir: str | None, quiet: bool) -> dict[str, Any]:
+    """Say what it will cost, train with progress, and leave calibration.json."""
+    from crust.audit import read_audit
+    from crust.calibrating import FOLDER, calibrate, seconds_of
+    from crust.cli.run_data import _examples, options_of
+    from crust.training.history import History
+
+    read_audit(run)  # what can be refused is refused before the data is read
+    seconds = seconds_of(run)
+    options, seed = options_of(run, data, data_dir)
+    examples = _examples(run, options, seed, data_dir)
+    if examples.kind == "dataset" and not hasattr(examples.inputs, "fingerprint"):
+        raise InputError(f"the data of {run} cannot be opened again: use crust.calibrate from Python")
+    if not quiet:
+        typer.echo(f"calibration trains once more with planted labels: about {duration(seconds)}, as the run took")
+    progress = EpochProgress(len(History.load(run / "history.jsonl").lines), quiet)
+    try:
+        with progress:
+            return calibrate(run, examples, report=progress)
+    except KeyboardInterrupt:
+        again = f"crust audit {shlex.quote(str(run))} --calibrate"
+        raise Stopped(f"stopped; what was trained is in {run / FOLDER}, and {again} goes on with it") from None

@@ -1,0 +1,141 @@
+"""`crust review`: a page on this machine to go through the suspects of a run."""
+
+from __future__ import annotations
+
+import getpass
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from crust.cli.messages import show_log
+from crust.cli.words import check_output, write_table
+from crust.errors import InputError
+
+if TYPE_CHECKING:
+    from crust.audit.review import Store
+
+DATABASE = "review.sqlite"
+
+
+def review(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run.", metavar="RUN")],
+    who: Annotated[
+        str | None, typer.Option("--as", help="Your name beside your decisions; default: the login name.")
+    ] = None,
+    port: Annotated[int, typer.Option(help="Default: one that is free.", min=0, max=65535)] = 0,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Do not open a browser.")] = False,
+    export: Annotated[
+        Path | None, typer.Option(help="Write the decisions here (.csv or .parquet) and stop.", metavar="FILE")
+    ] = None,
+    data: Annotated[str | None, typer.Option(help="The run's data, where it is not in its old place.")] = None,
+    data_dir: Annotated[str | None, typer.Option(help="Where named datasets are; default: as in training.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors and the link.")] = False,
+) -> None:
+    """Go through the labels in doubt on a local page: keep, relabel, skip, undo; every decision is kept in RUN."""
+    show_log(logging.ERROR if quiet else logging.WARNING)
+    check_output(export, "--export", (".csv", ".parquet"))
+
+    from crust.audit import read_audit
+
+    table, classes = read_audit(run)
+    if export is not None:
+        write_decisions(run, table, classes, export, quiet)
+        return
+    serve(run, table, classes, who=who, port=port, no_open=no_open, data=data, data_dir=data_dir, quiet=quiet)
+
+
+def open_store(run: Path, table: Any, classes: list[Any], path: Path | None = None, *, new: bool = False) -> Store:
+    """The database of a run's review."""
+    from crust.audit.review import Store, run_key
+
+    place = run / DATABASE if path is None else path
+    if not new and not place.is_file():
+        raise InputError(f"{run} has no review yet: begin one with crust review {run}")
+    return Store(place, run_key(table, classes), table["index"].tolist(), len(classes))
+
+
+def write_decisions(run: Path, table: Any, classes: list[Any], path: Path, quiet: bool) -> None:
+    """What `--apply` and people read: one line a decision."""
+    from crust.audit.corrections import decisions_table
+
+    store = open_store(run, table, classes)
+    try:
+        found = decisions_table(store.decisions(), table, classes)
+    finally:
+        store.close()
+    write_table(found, path)
+    if not quiet:
+        changed = int((found["decision"] == "relabel").sum())
+        typer.echo(f"{len(found):,} decisions, {changed:,} of them new labels, written to: {path}")
+
+
+def serve(
+    run: Path,
+    table: Any,
+    classes: list[Any],
+    *,
+    who: str | None,
+    port: int,
+    no_open: bool,
+    data: str | None,
+    data_dir: str | None,
+    quiet: bool,
+) -> None:
+    """Serve the page until Ctrl-C."""
+    from crust.audit.calibration import read_calibration
+    from crust.audit.review import ReviewServer
+    from crust.cli.run_data import looks_or_reason
+
+    name = check_name(login_name() if who is None else who)
+    cut = (read_calibration(run) or {}).get("cut")
+    least = None if cut is None else cut["threshold"]
+    looks, reason = looks_or_reason(run, table, data, data_dir)
+    store = open_store(run, table, classes, new=True)
+    try:
+        server = ReviewServer(store, table, classes, looks, who=name, port=port, name=run.resolve().name, least=least)
+        with server:
+            if reason is not None and not quiet:
+                typer.echo(f"without pictures or rows: {reason}", err=True)
+            typer.echo(f"open: {server.link}")
+            if not quiet:
+                typer.echo(f"as {name}; every decision is kept in {store.path}; Ctrl-C ends it")
+            if not no_open:
+                import webbrowser
+
+                webbrowser.open(server.link)
+            try:
+                server.serve_forever()
+            except KeyboardInterrupt:
+                if not quiet:
+                    typer.echo(f"\nnext: crust audit {run} --apply corrections")
+    finally:
+        store.close()
+
+
+def check_name(name: str) -> str:
+    """Somebody's name, short enough to stand beside a decision.
+
+    Example:
+        >>> check_name(" anna ")
+        'anna'
+        >>> check_name("")
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: --as has no name: say who reviews
+    """
+    found = " ".join(name.split())
+    if not found:
+        raise InputError("--as has no name: say who reviews")
+    if len(found) > 100 or not found.isprintable():
+        raise InputError(f"--as {found[:20]!r}… is no name: give one of at most 100 letters")
+    return found
+
+
+def login_name() -> str:
+    """Who is logged in, as far as the system knows."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # no such user, as in some containers
+        return "unknown"

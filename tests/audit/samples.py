@@ -1,0 +1,38 @@
+"""A small audit for tests, with whatever the world can put into names, labels and text."""
+
+import numpy as np
+import pandas as pd
+
+HOSTILE = [
+    "</script><script>window.broken = 1</script>",
+    '<img src=x onerror="window.broken = 2">',
+    "\"'><b>quotes</b>&amp;",
+    "\u202eright to left\u202c \u2067abc\u2069",
+    "🧿👩‍👩‍👧‍👦 e\u0301",
+    "<!--<script>",
+    "nul \x00 and half \ud800 and \x1b[31m",
+    "10 kB " + "x" * 10_000,
+    "../../etc/passwd",
+    "${window.broken = 3}{{7*7}}",
+]
+
+
+def audit(n=30, classes=("cat", "dog", "cow"), ids=None, seed=0):
+    """An audit with random numbers, in the order of the data."""
+    rng = np.random.default_rng(seed)
+    names = np.array(classes, dtype=object)
+    given, better = rng.integers(len(classes), size=n), rng.integers(len(classes), size=n)
+    table = pd.DataFrame(
+        {
+            "index": np.arange(n),
+            "label": pd.Series(names[given], dtype=object),
+            "suggested": pd.Series(names[better], dtype=object),
+            "probability": rng.uniform(0.4, 1, n),
+            "doubt": rng.permutation(n) / n,
+            "chosen": rng.uniform(size=n),
+            "held_out": rng.uniform(size=n) < 0.1,
+        }
+    )
+    if ids is not None:
+        table.insert(1, "id", pd.Series(list(ids), dtype=object))
+    return table

@@ -1,0 +1,165 @@
+"""Decisions on disk: versions, conflicts, undoing, several writers, and databases that are not ours."""
+
+import sqlite3
+import threading
+
+import pandas as pd
+import pytest
+
+from crust.audit.review import Change, Store, run_key
+from crust.audit.review.store import VERSION
+from crust.errors import InputError
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "review.sqlite"
+
+
+@pytest.fixture
+def store(path):
+    found = Store(path, "audit 1", range(100), 10)
+    yield found
+    found.close()
+
+
+def known(store):
+    return {one.example: (one.kind, one.label, one.version) for one in store.decisions()}
+
+
+def test_a_decision_has_who_and_when_and_is_there_again(store, path):
+    saved, conflicts, batch = store.decide([Change(7, 0, "relabel", 3), Change(8, 0, "keep")], who="anna")
+    assert [(one.example, one.version, one.who) for one in saved] == [(7, 1, "anna"), (8, 1, "anna")]
+    assert conflicts == []
+    assert batch == 1
+    assert saved[0].at.endswith("Z")
+    store.close()
+    again = Store(path, "audit 1")
+    assert known(again) == {7: ("relabel", 3, 1), 8: ("keep", None, 1)}
+    assert again.undoable("anna") == [1]
+    assert again.undoable("ben") == []
+    again.close()
+
+
+def test_a_change_made_on_an_old_version_is_not_written(store):
+    store.decide([Change(1, 0, "keep")], who="anna")
+    saved, conflicts, _ = store.decide([Change(1, 0, "relabel", 2), Change(2, 0, "relabel", 2)], who="ben")
+    assert [one.example for one in saved] == [2]
+    assert [(one.example, one.version, one.now.who, one.now.kind) for one in conflicts] == [(1, 0, "anna", "keep")]
+    assert known(store) == {1: ("keep", None, 1), 2: ("relabel", 2, 1)}
+    saved, conflicts, _ = store.decide([Change(1, 1, "relabel", 2)], who="ben")
+    assert (saved[0].version, conflicts) == (2, [])
+
+
+def test_undoing_brings_back_what_was_before(store):
+    store.decide([Change(1, 0, "keep")], who="anna")
+    batch = store.decide([Change(1, 1, "relabel", 4), Change(2, 0, "skip")], who="anna")[2]
+    saved, conflicts, number = store.undo(batch, who="anna")
+    assert {one.example: one.kind for one in saved} == {1: "keep", 2: None}
+    assert conflicts == []
+    assert number > batch
+    assert known(store) == {1: ("keep", None, 3), 2: (None, None, 2)}
+    assert store.undoable("anna") == [1]  # what undoes is not undone itself
+    with pytest.raises(InputError, match="decision number 2 is undone already"):
+        store.undo(batch, who="anna")
+    with pytest.raises(InputError, match="there is no decision number 99"):
+        store.undo(99, who="anna")
+
+
+def test_undoing_does_not_touch_what_others_changed_since(store):
+    batch = store.decide([Change(1, 0, "keep"), Change(2, 0, "keep")], who="anna")[2]
+    store.decide([Change(1, 1, "relabel", 4)], who="ben")
+    saved, conflicts, _ = store.undo(batch, who="anna")
+    assert [one.example for one in saved] == [2]
+    assert [(one.example, one.now.who) for one in conflicts] == [(1, "ben")]
+    assert known(store)[1] == ("relabel", 4, 2)
+
+
+def test_changes_since(store):
+    _, start = store.changes(0)
+    assert start == 0
+    store.decide([Change(1, 0, "keep")], who="anna")
+    changes, last = store.changes(0)
+    assert ([one.example for one in changes], last) == ([1], 1)
+    store.decide([Change(2, 0, "keep")], who="anna")
+    store.undo(1, who="anna")
+    changes, last = store.changes(last)
+    assert ([(one.example, one.kind) for one in changes], last) == ([(1, None), (2, "keep")], 3)
+    assert store.changes(last) == ([], 3)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (Change(100, 0, "keep"), "there is no example 100 in this audit"),
+        (Change(1, 0, "relabel", 10), "there is no class number 10"),
+        (Change(1, 0, "relabel"), "a label belongs to relabel"),
+        (Change(1, 0, "keep", 2), "a label belongs to relabel"),
+        (Change(1, 0, "burn"), "unknown decision 'burn'"),
+    ],
+)
+def test_what_cannot_be_decided_changes_nothing(store, change, said):
+    with pytest.raises(InputError, match=said):
+        store.decide([Change(3, 0, "keep"), change], who="anna")
+    with pytest.raises(InputError, match="no example is chosen"):
+        store.decide([], who="anna")
+    assert known(store) == {}
+
+
+def test_many_writers_of_several_connections_lose_nothing(path):
+    stores = [Store(path, "audit 1") for _ in range(4)]
+    results = []
+
+    def work(number):
+        for i in range(25):
+            # All fight for example 0, and each has an example of its own.
+            changes = [Change(0, i, "keep"), Change(1 + number, i, "relabel", i % 10)]
+            results.extend([stores[number].decide(changes, who="w")[0]])
+
+    threads = [threading.Thread(target=work, args=[number]) for number in range(4)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    final = {one.example: one for one in stores[0].decisions()}
+    won = [saved for saved in results if any(one.example == 0 for one in saved)]
+    assert final[0].version == len(won)
+    assert all(final[1 + number].version == 25 for number in range(4))
+    versions = sorted(one.version for saved in won for one in saved if one.example == 0)
+    assert versions == list(range(1, len(won) + 1))  # no version was written twice
+    [store.close() for store in stores]
+
+
+def test_databases_that_are_not_ours_are_left_alone(tmp_path, path, store):
+    other = tmp_path / "other.sqlite"
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE mine (a)")
+    connection.close()
+    before = other.read_bytes()
+    with pytest.raises(InputError, match=r"other.sqlite is no database of a review"):
+        Store(other, "audit 1")
+    assert other.read_bytes() == before
+    text = tmp_path / "text.sqlite"
+    text.write_text("no database at all, but a long text" * 100)
+    with pytest.raises(InputError, match="file is not a database"):
+        Store(text, "audit 1")
+    store.close()
+    with pytest.raises(InputError, match="is the review of another audit"):
+        Store(path, "audit 2")
+    with pytest.raises(InputError, match="there is no review in"):
+        Store(tmp_path / "none.sqlite", None)
+
+
+def test_another_version_is_refused_in_a_sentence(path, store):
+    store.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
+    connection.close()
+    with pytest.raises(InputError, match=f"is a review of version {VERSION + 1}, and this crust knows"):
+        Store(path, "audit 1")
+
+
+def test_the_key_of_an_audit():
+    table = pd.DataFrame({"index": [0, 1], "label": ["a", "b"], "doubt": [0.1, 0.2]})
+    key = run_key(table, ["a", "b"])
+    assert run_key(table.iloc[::-1].assign(doubt=0.5), ["a", "b"]) == key  # order and scores do not matter
+    assert run_key(table.assign(label="a"), ["a", "b"]) != key
+    assert run_key(table, ["b", "a"]) != key
