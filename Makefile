@@ -29,8 +29,8 @@ reproduce-smoke: $(STAMP)  ## every table and figure of the paper in small, to s
 test: lint  ## all checks: lint, types, fast tests (under 10 minutes)
 	@$(BIN)/python -m pytest $(ARGS)
 
-test-slow: $(STAMP)  ## tests that take minutes, the network or a browser
-	@$(BIN)/python -m pytest -m "slow or browser" $(ARGS)
+test-slow: $(STAMP)  ## tests that take minutes, or the network
+	@$(BIN)/python -m pytest -m slow $(ARGS)
 
 lint: $(STAMP)  ## ruff and mypy
 	@$(BIN)/ruff check --quiet

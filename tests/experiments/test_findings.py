@@ -11,6 +11,7 @@ from crust.experiments.entries import Found
 from crust.experiments.findings import findings, page, specs
 from crust.experiments.findings.numbers import NOISES, Runs, differences, every, on_average
 from crust.experiments.paper import EXPERIMENTS, table1
+from crust.experiments.tables import CENTRAL
 
 HALF = "symmetric:0.5"
 TIMED = {"what": "an epoch of crust over one of erm", "found": 0.8, "spread": [0.75, 0.85]}
@@ -146,8 +147,8 @@ def test_weights():
     lines = [
         made("crust-paper", HALF, 0.52),
         made("crust-paper", HALF, 0.48, weights="none"),
-        made("crust", HALF, 0.55),
-        made("crust", HALF, 0.10, weights="cluster"),
+        made("crust", HALF, 0.55, **CENTRAL),
+        made("crust", HALF, 0.10, **CENTRAL, weights="cluster"),
     ]
     one = found_of(lines)["Weights (symmetric 0.5)"]
     assert one.verdict == "holds in part"

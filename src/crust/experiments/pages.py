@@ -14,7 +14,18 @@ from crust.experiments.outputs import figure_page, text
 from crust.experiments.paper import EXPERIMENTS
 from crust.experiments.results import find
 from crust.experiments.specs import make
-from crust.experiments.tables import INTRODUCTION, NOISES, SEEDS, bold_best, cell, is_ceiling, markdown, of_runs, runs
+from crust.experiments.tables import (
+    CENTRAL,
+    INTRODUCTION,
+    NOISES,
+    SEEDS,
+    bold_best,
+    cell,
+    is_ceiling,
+    markdown,
+    of_runs,
+    runs,
+)
 
 TRIED = (
     "One seed. `budget=label`: every given label has its part of the share, else every predicted class; `least`: every "
@@ -26,7 +37,6 @@ TRIED = (
     "it agrees with its own mistakes, and classes that it seldom predicts starve."
 )
 Lines = Sequence[dict[str, Any]]
-CENTRAL: dict[str, Any] = {"mixup": "none", "mix_labels": False, "alpha": 1.0, "budget": "group"}
 TRAINING: dict[str, tuple[str, dict[str, Any]]] = {
     "`erm`": ("erm", {}),
     "`mixup`": ("mixup", {}),

@@ -11,6 +11,8 @@ from crust.experiments.specs import make
 from crust.methods import METHODS
 
 SEEDS = range(5)
+# The k most central examples of each predicted class, and nothing else.
+CENTRAL: dict[str, Any] = {"mixup": "none", "mix_labels": False, "alpha": 1.0, "budget": "group"}
 NOISES = {"symmetric:0.5": "symmetric 0.5", "human:worse": "human `worse`"}
 INTRODUCTION = (
     "CIFAR-10, the first 10,000 images (9,000 trained on, 1,000 held out with their noisy labels), ResNet-8, 40 "

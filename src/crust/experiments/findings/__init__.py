@@ -13,14 +13,15 @@ from crust.experiments.entries import Found
 from crust.experiments.findings import costs, methods, parts
 from crust.experiments.findings.numbers import CLEAR, HALF, Finding, Runs
 from crust.experiments.specs import make
-from crust.experiments.tables import markdown
+from crust.experiments.tables import CENTRAL, markdown
 
 __all__ = ["findings", "page", "specs"]
 
 # Runs that no table asks for: what the weights are worth, and what every selection is read against.
 EXTRA: list[tuple[str, str, dict[str, Any]]] = [
     ("crust-paper", HALF, {"weights": "none"}),
-    ("crust", HALF, {"weights": "cluster"}),
+    ("crust", HALF, CENTRAL),
+    ("crust", HALF, {**CENTRAL, "weights": "cluster"}),
     ("random", HALF, {}),
     ("oracle", HALF, {}),
 ]
@@ -40,7 +41,7 @@ def specs(seeds: Iterable[int] = (0,)) -> list[dict[str, Any]]:
 
     Example:
         >>> [spec["method"] for spec in specs()]
-        ['crust-paper', 'crust', 'random', 'oracle']
+        ['crust-paper', 'crust', 'crust', 'random', 'oracle']
     """
     return [make(method, labels, seed=seed, **settings) for seed in seeds for method, labels, settings in EXTRA]
 

@@ -19,7 +19,7 @@ from crust.experiments.findings.numbers import (
     so_far,
 )
 from crust.experiments.paper import published, table2
-from crust.experiments.tables import markdown
+from crust.experiments.tables import CENTRAL, markdown
 
 SHARES = (0.3, 0.5, 0.7)
 
@@ -76,11 +76,10 @@ def _ablation(
 def weights(runs: Runs) -> Finding:
     """Medoids weighted by the sizes of their clusters, or not."""
     rows, gains = [], {}
-    for method, rule, own in (("crust-paper", "facility location", "cluster"), ("crust", "most central", "none")):
-        both = {
-            weights: runs.last(method, HALF, **({} if weights == own else {"weights": weights}))
-            for weights in ("cluster", "none")
-        }
+    rules = {"crust-paper": "facility location", "crust": "most central by prediction, not mixed"}
+    for method, rule in rules.items():
+        base = CENTRAL if method == "crust" else {}
+        both = {weights: runs.last(method, HALF, **{**base, "weights": weights}) for weights in ("cluster", "none")}
         gains[method] = differences(both["cluster"], both["none"])
         rows.append([f"`{method}`", rule, *(plain(both[each].values()) for each in both), shown(gains[method])])
     words = [
