@@ -277,11 +277,10 @@ def _possible(todo: Sequence[Spec], checked: Checked, skip_missing: bool, quiet:
         reasons[problem] = reasons.get(problem, 0) + 1
     if reasons and not skip_missing:
         problem, count = next(iter(reasons.items()))
-        whole = "all" if count == len(todo) == 1 else f"{count} of {len(todo)}"
-        raise InputError(f"{whole} runs cannot be made: {problem}; --skip-missing leaves them out")
+        raise InputError(f"{count} of {_runs(len(todo))} cannot be made: {problem}; --skip-missing leaves them out")
     for problem, count in reasons.items():
         if not quiet:
-            typer.echo(f"left out: {count} runs, {problem}", err=True)
+            typer.echo(f"left out: {_runs(count)}, {problem}", err=True)
     return [spec for spec in todo if key(spec) not in checked.problems]
 
 
@@ -296,7 +295,7 @@ def _progress(
     names, keys = titles(todo), [key(spec) for spec in todo]
     return GridProgress(
         dict(zip(keys, names, strict=True)),
-        {key(spec): epochs_of(spec) for spec in todo},
+        {key(spec): epochs_of(spec, checked.sizes[key(spec)]) for spec in todo},
         {key(spec): estimates.work(spec) or 1.0 for spec in todo},
         len(specs) - len(missing(specs, lines)),
         quiet,
@@ -341,6 +340,10 @@ def _plain(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def _runs(count: int) -> str:
+    return f"{count} run{'s' * (count != 1)}"
+
+
 def _print_summary(
     asked: Asked, work: Work, files: Sequence[Path], progress: GridProgress, left: int, failed: int
 ) -> None:
@@ -351,8 +354,8 @@ def _print_summary(
     if len(progress.errors) > MANY:
         typer.echo(f"… and {len(progress.errors) - MANY} more failures: see error.json in the folders of {work.folder}")
     if progress.held:
-        typer.echo(f"left to another process: {progress.held} runs")
+        typer.echo(f"left to another process: {_runs(progress.held)}")
     if progress.failed or failed:
-        typer.echo(f"{progress.failed + failed} runs have failed: --retry-failed tries them again")
+        typer.echo(f"{_runs(progress.failed + failed)} failed: --retry-failed tries them again")
     typer.echo(f"results: {work.results}")
     typer.echo(f"written: {', '.join(str(path) for path in files)}")
