@@ -133,7 +133,7 @@ def reproduce(
     _check_folder(folder)
     place = _engine(engine, jobs, address, cpus, gpus)
 
-    from crust.experiments import key, read
+    from crust.experiments import key, read, run_grid
     from crust.experiments.checks import check_room, look
     from crust.experiments.engines.work import Work
     from crust.experiments.runner import failures, missing
@@ -156,28 +156,21 @@ def reproduce(
     todo = _possible(todo, checked, skip_missing, quiet)
     with place:
         check_room(todo, checked.sizes, folder, place.at_once, keep_runs)
-        progress = _progress(asked.specs, todo, checked, [*known, *read(work.results)], len(failed), quiet)
+        progress = _progress(asked.specs, todo, checked, [*known, *read(work.results)], quiet)
         try:
             with progress:
-                _run(todo, place, work, progress, known, keep_runs)
+                run_grid(todo, place, work, progress, known=known, retry_failed=True, keep_runs=keep_runs)
         except KeyboardInterrupt:
             _write(asked, [*known, *read(work.results)], folder)
             done = f"{progress.before + progress.ended} of {len(asked.specs)} runs are finished"
             raise Stopped(f"stopped; {done}, the others go on from their last epoch with: {_again(context)}") from None
-    files = _write(asked, [*known, *read(work.results)], folder)
-    left = {key(spec) for spec in missing(asked.specs, [*known, *read(work.results)])}
+    lines = [*known, *read(work.results)]
+    files = _write(asked, lines, folder)
     if not quiet:
-        _print_summary(asked, work, files, progress, len(left), 0 if retry_failed else len(failed))
+        left, before = len(missing(asked.specs, lines)), 0 if retry_failed else len(failed)
+        _print_summary(asked, work, files, progress, left, before)
     if progress.failed:
         raise typer.Exit(1)
-
-
-def _run(
-    todo: Sequence[Spec], engine: Engine, work: Work, progress: GridProgress, known: Sequence[Any], keep_runs: bool
-) -> None:
-    from crust.experiments import run_grid
-
-    run_grid(todo, engine, work, progress, known=known, retry_failed=True, keep_runs=keep_runs)
 
 
 def _asked(what: list[str], grid: Path | None, scale: str | None, seeds: str | None, methods: str | None) -> Asked:
@@ -285,7 +278,7 @@ def _possible(todo: Sequence[Spec], checked: Checked, skip_missing: bool, quiet:
 
 
 def _progress(
-    specs: Sequence[Spec], todo: Sequence[Spec], checked: Checked, lines: Sequence[Any], failed: int, quiet: bool
+    specs: Sequence[Spec], todo: Sequence[Spec], checked: Checked, lines: Sequence[Any], quiet: bool
 ) -> GridProgress:
     from crust.experiments import key
     from crust.experiments.estimates import Estimates, epochs_of
