@@ -156,16 +156,17 @@ def reproduce(
     todo = _possible(todo, checked, skip_missing, quiet)
     with place:
         check_room(todo, checked.sizes, folder, place.at_once, keep_runs)
+        alone = place.at_once == 1  # else runs took time from each other, and seconds are not compared
         progress = _progress(asked.specs, todo, checked, [*known, *read(work.results)], quiet)
         try:
             with progress:
                 run_grid(todo, place, work, progress, known=known, retry_failed=True, keep_runs=keep_runs)
         except KeyboardInterrupt:
-            _write(asked, [*known, *read(work.results)], folder)
+            _write(asked, [*known, *read(work.results)], folder, alone)
             done = f"{progress.before + progress.ended} of {len(asked.specs)} runs are finished"
             raise Stopped(f"stopped; {done}, the others go on from their last epoch with: {_again(context)}") from None
     lines = [*known, *read(work.results)]
-    files = _write(asked, lines, folder)
+    files = _write(asked, lines, folder, alone)
     if not quiet:
         left, before = len(missing(asked.specs, lines)), 0 if retry_failed else len(failed)
         _print_summary(asked, work, files, progress, left, before)
@@ -295,18 +296,18 @@ def _progress(
     )
 
 
-def _write(asked: Asked, lines: Sequence[dict[str, Any]], folder: Path) -> list[Path]:
+def _write(asked: Asked, lines: Sequence[dict[str, Any]], folder: Path, seconds: bool) -> list[Path]:
     """Tables, figures and the page, from all results that are there."""
     from crust.experiments.outputs.grid import write_grid
     from crust.experiments.paper import EXPERIMENTS, write_page
 
     folder.mkdir(parents=True, exist_ok=True)
     if asked.grid is not None:
-        return write_grid(asked.specs, lines, folder)
-    files = [
-        path for name in asked.names for path in EXPERIMENTS[name].write(lines, asked.scale, folder, seeds=asked.seeds)
-    ]
-    page = write_page(asked.names, lines, asked.scale, folder / "results.html", seeds=asked.seeds)
+        return write_grid(asked.specs, lines, folder, seconds=seconds)
+    how: dict[str, Any] = {"seeds": asked.seeds, "seconds": seconds}
+    written = [EXPERIMENTS[name].write(lines, asked.scale, folder, **how) for name in asked.names]
+    page = write_page(asked.names, lines, asked.scale, folder / "results.html", **how)
+    files = [path for some in written for path in some]
     return [*files, page]
 
 
