@@ -114,9 +114,9 @@ def test_failures_are_told_and_tried_again_on_request(here, capsys, monkeypatch)
         assert call("reproduce --grid grid.yaml") == 1
     shown = capsys.readouterr().out
     assert "failed: digits symmetric:0.3 erm seed 0: ZeroDivisionError: division by zero" in shown
-    assert "4 runs have failed: --retry-failed tries them again" in shown
+    assert "4 runs failed: --retry-failed tries them again" in shown
     assert call("reproduce --grid grid.yaml") == 0
-    assert "4 runs have failed" in capsys.readouterr().out
+    assert "4 runs failed" in capsys.readouterr().out
     assert call("reproduce --grid grid.yaml --dry-run") == 0
     assert "4 failed (--retry-failed tries them again), 0 to run" in capsys.readouterr().out
     assert call("reproduce --grid grid.yaml --retry-failed") == 0
@@ -167,7 +167,7 @@ def test_a_missing_dataset_stops_before_anything_is_run(here, capsys):
     assert not Path("runs/grid/results.jsonl").exists()
     assert call("reproduce --grid grid.yaml --skip-missing") == 0
     shown = capsys.readouterr()
-    assert "left out: 1 runs, there is no file or folder missing.npz" in shown.err
+    assert "left out: 1 run, there is no file or folder missing.npz" in shown.err
     assert "4 of 5 runs are there" in shown.out
 
 

@@ -1,5 +1,6 @@
 """CIFAR in the layouts it comes in. Small files; the real images too where CRUST_DATA points to them."""
 
+import json
 import os
 import pickle
 from pathlib import Path
@@ -7,10 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import yaml
 
+from crust.cli import main
 from crust.data import load, load_new
 from crust.data.cifar import CLASSES, MEAN
 from crust.errors import InputError
+from crust.experiments.running import labels_of
+from crust.noise import RealisedNoise
 
 RNG = np.random.default_rng(0)
 
@@ -81,6 +86,59 @@ def test_cifar100_with_its_superclasses(tmp_path):
     assert bundle.train.labels.tolist() == labels
     assert bundle.train.classes[:3] == ["apple", "aquarium_fish", "baby"]
     assert bundle.superclasses.tolist() == (np.arange(100) // 5).tolist()
+
+
+def test_cifar100_has_its_batches_whole(tmp_path):
+    data, labels = write_cifar100(tmp_path)
+    bundle = load("cifar100", data_dir=tmp_path)
+    np.testing.assert_array_equal(bundle.train.inputs, data.reshape(-1, 3, 32, 32))
+    assert (len(bundle.test), bundle.test.labels.tolist()) == (100, labels[:100])
+    limited = load("cifar100", data_dir=tmp_path, limit=110)
+    assert (len(limited.train), limited.total) == (110, 200)
+    assert limited.superclasses.tolist() == bundle.superclasses.tolist()  # of all batches, not of the first rows
+
+
+def test_coarse_labels_that_fit_nothing_are_told(tmp_path, caplog):
+    write_cifar100(tmp_path)
+    root = tmp_path / "cifar-100-python"
+    mixed = RNG.permutation(np.arange(200) % 20).tolist()  # two images of a class in different superclasses
+    write_batch(root / "train", 200, 100, b"fine_labels", coarse_labels=mixed)
+    with caplog.at_level("WARNING", logger="crust.data"):
+        assert load("cifar100", data_dir=tmp_path).superclasses is None
+    assert "do not fit the fine ones: the published superclasses are used" in caplog.text
+    write_batch(root / "train", 200, 100, b"fine_labels")
+    assert load("cifar100", data_dir=tmp_path).superclasses is None
+    write_batch(root / "train", 200, 100, b"coarse_labels")
+    with pytest.raises(InputError, match="is no batch of cifar100"):
+        load("cifar100", data_dir=tmp_path)
+
+
+def test_noise_stays_within_the_superclasses_of_the_files(tmp_path):
+    write_cifar100(tmp_path)
+    bundle = load("cifar100", data_dir=tmp_path)
+    given, truth = labels_of(bundle, "asymmetric-cifar100-superclass:0.4", 0)
+    wrong = given != truth
+    assert 0.25 < wrong.mean() < 0.55
+    assert (given[wrong] // 5 == truth[wrong] // 5).all()  # the files' superclasses: blocks of five
+    assert (given[wrong] == truth[wrong] // 5 * 5 + (truth[wrong] + 1) % 5).all()  # the next one of its superclass
+
+
+def test_a_training_on_cifar100_from_the_command_line(tmp_path):
+    write_cifar100(tmp_path)
+    words = (
+        f"train cifar100 --data-dir {tmp_path} --noise asymmetric-cifar100-superclass:0.4 --model resnet8 --method erm"
+    )
+    with pytest.raises(SystemExit) as caught:
+        main([*words.split(), "--epochs", "1", "--set", "top=5", "--no-augment", "-q", "-o", str(tmp_path / "run")])
+    assert caught.value.code == 0
+    (line,) = [json.loads(text) for text in (tmp_path / "run/history.jsonl").read_text().splitlines()]
+    assert {"test_accuracy", "test_top5", "clean"} <= set(line)
+    noise = RealisedNoise.load(tmp_path / "run/noise.npz")
+    wrong = np.flatnonzero(noise.labels != np.arange(200) % 100)
+    assert 50 < len(wrong) < 110
+    assert (noise.labels[wrong] // 5 == wrong % 100 // 5).all()
+    config = yaml.safe_load((tmp_path / "run/config.yaml").read_text())
+    assert config["classes"] == CLASSES["cifar100"]
 
 
 def test_the_class_names():

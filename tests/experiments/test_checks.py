@@ -72,17 +72,18 @@ def test_no_room(tmp_path, monkeypatch):
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_can_be_planned(method):
     spec = make(method, "true", scale="paper")
-    assert epochs_of(spec) >= 120
+    assert epochs_of(spec, SIZE) >= 120
     assert planned(spec, SIZE) >= 120 * SIZE.examples
     assert planned(make(method, "true", scale="paper", epochs=240), SIZE) > 1.4 * planned(spec, SIZE)
 
 
 def test_plans_are_near_the_work_that_is_done(tmp_path):
-    for method in ("erm", "crust", "decoupling"):
+    for method in ("erm", "crust", "co-teaching"):
         spec = tiny(method, limit=400, epochs=6)
         line = run(spec, tmp_path / method)
         size = look([spec], Work(tmp_path / "r.jsonl", tmp_path)).sizes[key(spec)]
         assert 0.4 < planned(spec, size) / (work_of(line) + 6 * size.tests) < 2.5, method
+        assert epochs_of(spec, size) == len(line["curves"]["val_accuracy"])
 
 
 def test_results_that_are_there_are_the_measure():

@@ -13,6 +13,8 @@ from tests.experiments.common import SPECS, substance, tiny
 
 from crust.errors import InputError
 from crust.experiments import Local, Ray, Work, key, read, run_grid
+from crust.experiments.engines import ray as ray_engine
+from crust.experiments.engines.work import failure
 
 pytest.importorskip("ray")
 # Ray leaves its sockets and log files to the end of the process.
@@ -23,7 +25,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pyte
 def cluster():
     import ray
 
-    ray.init(num_cpus=2, num_gpus=1, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    ray.init(
+        address="local", num_cpus=2, num_gpus=1, include_dashboard=False, log_to_driver=False, logging_level="ERROR"
+    )
     yield
     ray.shutdown()
 
@@ -74,6 +78,22 @@ def test_a_worker_that_is_killed_costs_what_came_after_its_last_checkpoint(tmp_p
     assert sum(event.kind == "begun" for event in told) == 2
     again = [event.line["epoch"] for event in told if event.kind == "epoch"]
     assert again.count(0) == 1  # what was saved before is not done again
+
+
+@pytest.mark.slow
+def test_a_run_that_kills_its_worker_each_time_is_a_failure(tmp_path, cluster, monkeypatch):
+    monkeypatch.setattr(ray_engine, "RETRIES", 1)
+    told = []
+
+    def kill(event):
+        told.append(event)
+        if event.kind == "begun" and event.spec["method"] == "crust":
+            os.kill(event.process, signal.SIGKILL)
+
+    found = go([tiny("crust", epochs=300), tiny("erm")], tmp_path, Ray(), kill)
+    assert [line["spec"]["method"] for line in found.values()] == ["erm"]
+    assert [event.error[:27] for event in told if event.kind == "failed"] == ["its process died 2 times (o"]
+    assert failure(tiny("crust", epochs=300), tmp_path / "runs")
 
 
 DRIVER = """

@@ -16,6 +16,7 @@ import crust
 from crust.errors import CrustError, InputError, MissingPackage
 from crust.selection import Ray, distributed, sharded
 from crust.selection.ray_engine import RETRIES
+from crust.selection.shard_files import find_files
 
 pytest.importorskip("ray")
 
@@ -145,7 +146,8 @@ def _where(item):
 
 
 @pytest.mark.slow
-def test_work_goes_to_the_machines_that_have_the_file(engine, monkeypatch):
+@pytest.mark.usefixtures("small")
+def test_work_goes_to_the_machines_that_have_the_file(engine, tmp_path):
     """Two machines: those of a cluster that Ray pretends to have here, each with processes of its own."""
     import ray
     from ray.cluster_utils import Cluster
@@ -162,6 +164,11 @@ def test_work_goes_to_the_machines_that_have_the_file(engine, monkeypatch):
             for node in nodes:
                 assert list(two.map(_where, [At((node,))] * 3)) == [node] * 3
             assert set(two.map(_where, [At(tuple(nodes))] * 4)) == set(nodes)
+            folder = write(tmp_path / "x", proxies(1200, 6), [500, 700])
+            found = find_files(folder, two).files
+            assert [file.nodes for file in found] == [(), ()]  # both machines have them
+            expected = crust.select(folder, 15, algorithm="greedi")
+            assert_same(crust.select(folder, 15, algorithm="greedi", engine=two), expected)
         assert not ray.is_initialized()  # the cluster goes on without us
         with Ray(cluster.address) as again:
             assert len(again.look(_where, None)) == 2

@@ -60,7 +60,10 @@ def show(
     if not console.is_terminal:
         console.width = 120
     console.print(table)
-    say = lambda text: console.print(text, markup=False, soft_wrap=True)  # noqa: E731
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, soft_wrap=True)
+
     waiting = sum(name not in open_keys for name in failed)
     there = len({key(spec) for spec in specs}) - len(todo) - waiting
     again = f", {waiting} failed (--retry-failed tries them again)" if waiting else ""

@@ -160,7 +160,9 @@ class GridProgress:
             rows.add_row(Text("  runs"), Text(run.name), Text(self._stand(run)))
         if len(self._running) > SHOWN:
             rows.add_row("", Text(f"… and {len(self._running) - SHOWN} more"), "")
-        return Group(head, rows, *([Text(f"  last  {self._last}", overflow="ellipsis")] if self._last else []))
+        return Group(
+            head, rows, *([Text(f"  last  {self._last}", overflow="ellipsis", no_wrap=True)] if self._last else [])
+        )
 
     def _stand(self, run: _Run) -> str:
         since = duration(time.perf_counter() - run.begun)

@@ -18,7 +18,7 @@ class _Stderr(logging.Handler):
 
 
 def show_log(level: int, reading: int = logging.NOTSET) -> None:
-    """Let the library speak from this level on; where it reads data, from another, so that it says how far it is."""
+    """Let the library speak from this level on; `reading`: from another where it reads data, to say how far it is."""
     logging.getLogger("crust.data").setLevel(reading)
     logger = logging.getLogger("crust")
     logger.setLevel(level)

@@ -133,7 +133,7 @@ def reproduce(
     _check_folder(folder)
     place = _engine(engine, jobs, address, cpus, gpus)
 
-    from crust.experiments import key, read
+    from crust.experiments import key, read, run_grid
     from crust.experiments.checks import check_room, look
     from crust.experiments.engines.work import Work
     from crust.experiments.runner import failures, missing
@@ -156,28 +156,22 @@ def reproduce(
     todo = _possible(todo, checked, skip_missing, quiet)
     with place:
         check_room(todo, checked.sizes, folder, place.at_once, keep_runs)
-        progress = _progress(asked.specs, todo, checked, [*known, *read(work.results)], len(failed), quiet)
+        alone = place.at_once == 1  # else runs took time from each other, and seconds are not compared
+        progress = _progress(asked.specs, todo, checked, [*known, *read(work.results)], quiet)
         try:
             with progress:
-                _run(todo, place, work, progress, known, keep_runs)
+                run_grid(todo, place, work, progress, known=known, retry_failed=True, keep_runs=keep_runs)
         except KeyboardInterrupt:
-            _write(asked, [*known, *read(work.results)], folder)
+            _write(asked, [*known, *read(work.results)], folder, alone)
             done = f"{progress.before + progress.ended} of {len(asked.specs)} runs are finished"
             raise Stopped(f"stopped; {done}, the others go on from their last epoch with: {_again(context)}") from None
-    files = _write(asked, [*known, *read(work.results)], folder)
-    left = {key(spec) for spec in missing(asked.specs, [*known, *read(work.results)])}
+    lines = [*known, *read(work.results)]
+    files = _write(asked, lines, folder, alone)
     if not quiet:
-        _print_summary(asked, work, files, progress, len(left), 0 if retry_failed else len(failed))
+        left, before = len(missing(asked.specs, lines)), 0 if retry_failed else len(failed)
+        _print_summary(asked, work, files, progress, left, before)
     if progress.failed:
         raise typer.Exit(1)
-
-
-def _run(
-    todo: Sequence[Spec], engine: Engine, work: Work, progress: GridProgress, known: Sequence[Any], keep_runs: bool
-) -> None:
-    from crust.experiments import run_grid
-
-    run_grid(todo, engine, work, progress, known=known, retry_failed=True, keep_runs=keep_runs)
 
 
 def _asked(what: list[str], grid: Path | None, scale: str | None, seeds: str | None, methods: str | None) -> Asked:
@@ -277,16 +271,15 @@ def _possible(todo: Sequence[Spec], checked: Checked, skip_missing: bool, quiet:
         reasons[problem] = reasons.get(problem, 0) + 1
     if reasons and not skip_missing:
         problem, count = next(iter(reasons.items()))
-        whole = "all" if count == len(todo) == 1 else f"{count} of {len(todo)}"
-        raise InputError(f"{whole} runs cannot be made: {problem}; --skip-missing leaves them out")
+        raise InputError(f"{count} of {_runs(len(todo))} cannot be made: {problem}; --skip-missing leaves them out")
     for problem, count in reasons.items():
         if not quiet:
-            typer.echo(f"left out: {count} runs, {problem}", err=True)
+            typer.echo(f"left out: {_runs(count)}, {problem}", err=True)
     return [spec for spec in todo if key(spec) not in checked.problems]
 
 
 def _progress(
-    specs: Sequence[Spec], todo: Sequence[Spec], checked: Checked, lines: Sequence[Any], failed: int, quiet: bool
+    specs: Sequence[Spec], todo: Sequence[Spec], checked: Checked, lines: Sequence[Any], quiet: bool
 ) -> GridProgress:
     from crust.experiments import key
     from crust.experiments.estimates import Estimates, epochs_of
@@ -296,25 +289,25 @@ def _progress(
     names, keys = titles(todo), [key(spec) for spec in todo]
     return GridProgress(
         dict(zip(keys, names, strict=True)),
-        {key(spec): epochs_of(spec) for spec in todo},
+        {key(spec): epochs_of(spec, checked.sizes[key(spec)]) for spec in todo},
         {key(spec): estimates.work(spec) or 1.0 for spec in todo},
         len(specs) - len(missing(specs, lines)),
         quiet,
     )
 
 
-def _write(asked: Asked, lines: Sequence[dict[str, Any]], folder: Path) -> list[Path]:
+def _write(asked: Asked, lines: Sequence[dict[str, Any]], folder: Path, seconds: bool) -> list[Path]:
     """Tables, figures and the page, from all results that are there."""
     from crust.experiments.outputs.grid import write_grid
     from crust.experiments.paper import EXPERIMENTS, write_page
 
     folder.mkdir(parents=True, exist_ok=True)
     if asked.grid is not None:
-        return write_grid(asked.specs, lines, folder)
-    files = [
-        path for name in asked.names for path in EXPERIMENTS[name].write(lines, asked.scale, folder, seeds=asked.seeds)
-    ]
-    page = write_page(asked.names, lines, asked.scale, folder / "results.html", seeds=asked.seeds)
+        return write_grid(asked.specs, lines, folder, seconds=seconds)
+    how: dict[str, Any] = {"seeds": asked.seeds, "seconds": seconds}
+    written = [EXPERIMENTS[name].write(lines, asked.scale, folder, **how) for name in asked.names]
+    page = write_page(asked.names, lines, asked.scale, folder / "results.html", **how)
+    files = [path for some in written for path in some]
     return [*files, page]
 
 
@@ -341,6 +334,10 @@ def _plain(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def _runs(count: int) -> str:
+    return f"{count} run{'s' * (count != 1)}"
+
+
 def _print_summary(
     asked: Asked, work: Work, files: Sequence[Path], progress: GridProgress, left: int, failed: int
 ) -> None:
@@ -351,8 +348,8 @@ def _print_summary(
     if len(progress.errors) > MANY:
         typer.echo(f"… and {len(progress.errors) - MANY} more failures: see error.json in the folders of {work.folder}")
     if progress.held:
-        typer.echo(f"left to another process: {progress.held} runs")
+        typer.echo(f"left to another process: {_runs(progress.held)}")
     if progress.failed or failed:
-        typer.echo(f"{progress.failed + failed} runs have failed: --retry-failed tries them again")
+        typer.echo(f"{_runs(progress.failed + failed)} failed: --retry-failed tries them again")
     typer.echo(f"results: {work.results}")
     typer.echo(f"written: {', '.join(str(path) for path in files)}")

@@ -169,7 +169,7 @@ def train(
     ] = False,
 ) -> None:
     """Train a network on data with wrong labels, and learn which labels to doubt."""
-    show_log(logging.ERROR if quiet else logging.WARNING, logging.ERROR if quiet else logging.INFO)
+    show_log(logging.ERROR if quiet else logging.WARNING, logging.NOTSET if quiet else logging.INFO)
     given = {
         "data": data, "data_dir": data_dir, "test": test, "label_column": label_column, "image_size": image_size,
         "limit": limit, "skip_broken": skip_broken or None, "labels": labels, "true_labels": true_labels,

@@ -14,6 +14,8 @@ from crust.experiments.engines.work import Spec
 from crust.experiments.specs import key
 from crust.methods import METHODS
 from crust.models import build_model
+from crust.training.knowledge import NAMES, Estimator
+from crust.training.method import Stage
 from crust.training.settings import TrainSettings
 
 ENOUGH = 1.0  # seconds of steps that are measured
@@ -52,22 +54,39 @@ def planned(spec: Spec, size: Size) -> float:
         >>> one < two
         True
     """
-    kind = METHODS[spec["method"]]
-    own = kind.Settings(**spec["settings"])
-    method, settings = kind(own), TrainSettings(**spec["experiment"])
-    trained = size.examples * (1 - spec["validation"])
+    settings = TrainSettings(**spec["experiment"])
     share = spec["settings"].get("share")
     chosen = share if isinstance(share, float) else 1.0
     found = 0.0
-    for stage in method.stages():
+    for stage in stages_of(spec, size):
+        part = chosen if stage.subset is None else len(stage.subset) / size.examples
+        steps = 3 * size.examples * part * (stage.networks or METHODS[spec["method"]].networks)
         epochs = stage.epochs or settings.epochs
-        steps = 3 * trained * chosen * (stage.networks or kind.networks)
-        found += epochs * (steps + size.examples)  # and a look at all examples, or at those held out
         tested = sum(settings.test_due(epoch, epochs) for epoch in range(epochs))
-        found += tested * size.tests
-    if not method.estimates_itself and "estimate" in spec["settings"].values():
-        found += 2 * 3 * trained  # the noise is estimated first
+        found += epochs * (steps + size.examples) + tested * size.tests  # and a look at all examples
     return found
+
+
+def stages_of(spec: Spec, size: Size) -> list[Stage]:
+    """The stages of a run, as far as they can be known before."""
+    kind, settings = METHODS[spec["method"]], TrainSettings(**spec["experiment"])
+    method = kind(kind.Settings(**spec["settings"]))
+    before: list[Stage] = []
+    if not method.estimates_itself and any(spec["settings"].get(name) == "estimate" for name in NAMES):
+        trained = round(size.examples * (1 - spec["validation"]))
+        before = Estimator(trained, size.classes, settings).stages()
+    return [*before, *method.stages()]
+
+
+def epochs_of(spec: Spec, size: Size) -> int:
+    """The epochs of all stages of a run, as far as they can be known.
+
+    Example:
+        >>> from crust.experiments import make
+        >>> epochs_of(make("erm", "true", scale="smoke", epochs=4), Size(400, 500, (1, 8, 8), 10, 5000))
+        4
+    """
+    return sum(stage.epochs or int(spec["experiment"]["epochs"]) for stage in stages_of(spec, size))
 
 
 class Estimates:
@@ -103,7 +122,7 @@ class Estimates:
             return START + work * sum(map(seconds_of, alike)) / sum(map(work_of, alike))
         if kind not in self._measured:
             self._measured[kind] = step_seconds(spec, self.sizes[key(spec)])
-        return START + EPOCH * epochs_of(spec) + work * self._measured[kind]
+        return START + EPOCH * epochs_of(spec, self.sizes[key(spec)]) + work * self._measured[kind]
 
     def work(self, spec: Spec) -> float | None:
         """Passes forward of a run: those of the same method, by the number of epochs, else by its settings."""
@@ -135,19 +154,6 @@ def kind_of(spec: Spec) -> tuple[Any, ...]:
 
 def _of(spec: Spec) -> tuple[str, int | None]:
     return spec["method"], spec["limit"]
-
-
-def epochs_of(spec: Spec) -> int:
-    """The epochs of all stages of a run, as far as they can be known.
-
-    Example:
-        >>> from crust.experiments import make
-        >>> epochs_of(make("erm", "true", scale="smoke", epochs=4))
-        4
-    """
-    kind = METHODS[spec["method"]]
-    method = kind(kind.Settings(**spec["settings"]))
-    return sum(stage.epochs or int(spec["experiment"]["epochs"]) for stage in method.stages())
 
 
 def step_seconds(spec: Spec, size: Size) -> float:
