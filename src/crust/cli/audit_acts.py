@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import typer
@@ -52,10 +55,31 @@ def write_report(run: Path, output: Path | None, data: str | None, data_dir: str
     looks, reason = looks_or_reason(run, table, data, data_dir)
     place = run / "report.html" if output is None else output
     name = run.resolve().name
-    text = audit_page(table, classes, looks=looks, calibration=read_calibration(run), name=name, without=reason)
+    text = audit_page(
+        table,
+        classes,
+        looks=looks,
+        calibration=read_calibration(run),
+        name=name,
+        without=reason,
+        progress=None if quiet else _progress(),
+    )
     write_whole(place, text.encode())
     if quiet:
         return
     if reason is not None:
         typer.echo(f"without pictures or rows: {reason}")
     typer.echo(f"look at: {place}")
+
+
+def _progress() -> Callable[[int], None]:
+    """A line every two seconds, for those who wait so long."""
+    last = time.monotonic()
+
+    def report(done: int) -> None:
+        nonlocal last
+        if time.monotonic() - last > 2:
+            last = time.monotonic()
+            sys.stderr.write(f"{done:,} examples are in the page\n")
+
+    return report

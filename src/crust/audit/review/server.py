@@ -268,7 +268,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _json(value: Any) -> bytes:
-    return as_json(value).encode()
+    return as_json(value).encode("utf-8", "replace")  # halves of characters, which no text may hold
 
 
 def _number(text: str) -> int:
