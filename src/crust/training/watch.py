@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from crust.gradients import GradientPass
 
-
 GAP = 0.1  # so much oftener right by the given labels on what was trained on: a look counts a third
 
 
