@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -70,6 +71,22 @@ def write_report(run: Path, output: Path | None, data: str | None, data_dir: str
     if reason is not None:
         typer.echo(f"without pictures or rows: {reason}")
     typer.echo(f"look at: {place}")
+
+
+def write_page(place: Path, table: Any, classes: list[Any], data: str | None, name: str, quiet: bool) -> None:
+    """The page of an audit without a run; with the rows of a table, or the images of an array, where they are named."""
+    from crust.audit.report import audit_page
+    from crust.cli.run_data import looks_of_file
+    from crust.files import write_whole
+
+    looks = None if data is None else looks_of_file(data, len(table))
+    why = "they were not named: --data FILE" if looks is None else None
+    text = audit_page(
+        table, classes, looks=looks, name=name, without=why, progress=None if quiet else _progress(), run=False
+    )
+    write_whole(place, text.encode())
+    if not quiet:
+        typer.echo(f"look at: {place}")
 
 
 def _progress() -> Callable[[int], None]:

@@ -45,6 +45,7 @@ def audit_page(
     name: str = "",
     without: str | None = None,
     progress: Callable[[int], None] | None = None,
+    run: bool = True,
 ) -> str:
     """One HTML file that needs nothing else: text, charts, and a gallery to filter, sort and search.
 
@@ -59,6 +60,7 @@ def audit_page(
         name: what was audited, such as the folder of the run.
         without: why there are no pictures or rows, where there are none.
         progress: called now and then with the number of pictures or rows that are done.
+        run: whether it is the audit of a run, which can be calibrated.
 
     Returns:
         The page.
@@ -80,7 +82,7 @@ def audit_page(
     shown = len(packed["pictures"]) + len(packed["rows"])
     return page(
         f"Label audit{f' of {name}' if name else ''}",
-        _summary(audit, counts, calibration),
+        _summary(audit, counts, calibration, run),
         _trust(calibration),
         section(
             "Class by class",
@@ -100,13 +102,14 @@ def audit_page(
     )
 
 
-def _summary(audit: pd.DataFrame, counts: NDArray[np.int64], calibration: dict[str, Any] | None) -> Html:
+def _summary(audit: pd.DataFrame, counts: NDArray[np.int64], calibration: dict[str, Any] | None, run: bool) -> Html:
     total, differ = int(counts.sum()), int(counts.sum() - np.trace(counts))
     words = [f"{differ:,} of {total:,} labels ({_percent(differ / max(1, total))}) differ from the suggested ones."]
     if "held_out" in audit and audit["held_out"].any():
         words.append(f"{int(audit['held_out'].sum()):,} examples were held out and never trained on.")
     if calibration is None:
-        words.append("How many of them are wrong indeed is not measured yet: crust audit RUN --calibrate does it.")
+        if run:
+            words.append("How many of them are wrong indeed is not measured yet: crust audit RUN --calibrate does it.")
         return tag("p", " ".join(words), class_="summary")
     rate, cut = calibration["noise_rate"], calibration.get("cut")
     words.append(f"The estimated share of wrong labels is {_estimate(rate)}.")
