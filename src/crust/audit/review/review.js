@@ -505,6 +505,7 @@
     say(error.message);
     return;
   }
+  grid.classList.toggle("rows", data.columns.length > 0);
   for (const name of ["given", "suggested"]) fillClasses(find(name), data, "any");
   // Begin where the last session ended: at the first suspect that is not decided.
   apply();
