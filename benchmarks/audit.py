@@ -7,8 +7,8 @@ python -m benchmarks.audit page                                                 
 CIFAR-10 comes from --data, else $CRUST_DATA, else ./data. `work` may run in several processes at once: each takes the
 next training that has no result line and that no other process has locked. A training is a specification like those of
 `crust.experiments`; that of a fold has the field `fold` = [number, of] and trains on all others, with nothing held out.
-Probabilities of the fold's own examples are left in its folder. `score` writes a line for each judge of each set of
-labels as soon as its trainings are there; the page is built from these lines alone.
+Probabilities of the fold's own examples are left in its folder. `score` adds an entry for each judge of each set of
+labels to docs/results/audit.json as soon as its trainings are there; the page is built from these entries alone.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ from crust.training import randomness
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results" / "audit.md"
-LINES = ROOT / "docs" / "results" / "audit.jsonl"
+LINES = ROOT / "docs" / "results" / "audit.jsonl"  # of the trainings
+JUDGED = ROOT / "docs" / "results" / "audit.json"
 FOLDS = 5
 LABELS = {  # in order of importance
     "symmetric:0.5": "symmetric 0.5",
@@ -66,7 +67,7 @@ INTRODUCTION = (
     "right where it is the true label. Seconds: training and looking on one core each, cross-validation all five "
     "folds; they were taken while other work was running on the machine, so only large ratios mean anything, and the "
     "examples that went through the network, forward and backward, stand beside them. A dash has not been measured "
-    "yet. `python -m benchmarks.audit page` builds this page from audit.jsonl beside it."
+    "yet. `python -m benchmarks.audit page` builds this page from audit.json beside it."
 )
 
 
@@ -152,6 +153,7 @@ def train(spec: dict[str, Any], place: Path, data_dir: str | None, human_labels:
     return {
         "key": key(spec),
         "spec": spec,
+        "accuracy": {},
         "agreement": float((probabilities.argmax(axis=1) == given[judged]).mean()),
         "cost": {
             "forward": cost.forward,
@@ -195,11 +197,12 @@ def score(
     data_dir: str | None = None,
     human_labels: str | None = None,
     scale: str = "cpu",
+    judged: Path = JUDGED,
     say: Callable[[str], None] = print,
 ) -> None:
-    """A line for each judge of each set of labels whose trainings are there; those of before are replaced."""
+    """An entry for each judge of each set of labels whose trainings are there; those of before are replaced."""
+    lines = read(results)
     for labels in LABELS:
-        lines = read(results)
         made = {name: find(lines, spec) for name, spec in specs(labels, scale).items()}
         here = {name: line for name, line in made.items() if line is not None}
         if not here:
@@ -209,7 +212,6 @@ def score(
         given, truth = labels_of(bundle, labels, spec["experiment"]["seed"], human_labels)
         for judge, (doubt, suggested, used) in judgements(here, folder, given, bundle.train.classes).items():
             line = {
-                "key": f"{judge} {labels} {scale}",
                 "judge": judge,
                 "labels": labels,
                 "scale": scale,
@@ -218,8 +220,14 @@ def score(
                 "passes": sum(one["cost"]["forward"] + one["cost"]["backward"] for one in used),
                 "date": used[0]["date"],
             }
-            append(results, line | {"spec": {"method": f"judge {judge}"}})
+            entries = [old for old in entries_of(judged) if (old["judge"], old["labels"]) != (judge, labels)]
+            write_whole(judged, json.dumps([*entries, line], indent=1).encode())
             say(f"{labels} {judge}: AUROC {line['auroc']:.4f}, average precision {line['average_precision']:.4f}")
+
+
+def entries_of(judged: Path = JUDGED) -> list[dict[str, Any]]:
+    """What has been compared so far."""
+    return json.loads(judged.read_text()) if judged.exists() else []
 
 
 Judgement = tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]
@@ -352,7 +360,7 @@ def main() -> None:
     elif options.what == "score":
         score(results, options.folder, **where)
     else:
-        write_whole(PAGE, page(read(results)).encode())
+        write_whole(PAGE, page(entries_of()).encode())
         print(f"written: {PAGE}", file=sys.stderr)
 
 

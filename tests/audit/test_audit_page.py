@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from tests.audit.samples import HOSTILE, audit
 
+from crust.audit import audit_labels
 from crust.audit.looks import Pictures, as_image, numbers_of, picture_bytes, pictures_of, rows_of
 from crust.audit.report import audit_page, packing
 from crust.audit.report.page import page
@@ -169,8 +170,8 @@ def test_the_size_of_the_page_is_bounded(monkeypatch):
     monkeypatch.setattr(packing, "NAMES", 200)
     table = audit(100, CLASSES, [f"a long name {i:09d}" for i in range(100)])
     packed = packing.pack(table, CLASSES, rows_of({"text": ["x" * 500] * 100}), most=40)
-    assert (packed["count"], packed["total"], len(packed["rows"])) == (40, 100, 6)
-    assert sum(map(len, packed["ids"])) == 200
+    assert (packed["count"], packed["total"], len(packed["rows"])) == (40, 100, 5)
+    assert sum(map(bool, packed["ids"])) == 8  # of 25 bytes each, quotes and all
     noise = np.random.default_rng(0).integers(256, size=(3, 96, 96), dtype=np.uint8)
     packed = packing.pack(table, CLASSES, Pictures(lambda index: as_image(noise)), most=40)
     assert sum(map(len, packed["pictures"].values())) <= 3000
@@ -198,6 +199,15 @@ def test_examples_are_shown_as_they_are():
     assert (rows.columns, rows.row(0), rows.row(1)) == (["a", "b"], ["1.5", "x"], ["", ""])
     assert len(rows_of({"t": ["y" * 100_000]}).row(0)[0]) < 21_000
     assert numbers_of(np.array([[1.0, 2.5]])).row(0) == ["1", "2.5"]
+
+
+def test_an_audit_without_training_has_a_page():
+    rng = np.random.default_rng(0)
+    table = audit_labels(rng.integers(3, size=50), rng.dirichlet(np.ones(3), size=50))
+    text = audit_page(table, looks=rows_of({"text": [f"sentence {i}" for i in range(50)]}))
+    packed = data_of(text)
+    assert (packed["count"], packed["classes"], len(packed["rows"])) == (50, ["0", "1", "2"], 50)
+    assert (unpack(packed, "chosen", "<u2") == 65535).all()
 
 
 def test_a_page_without_script_runs_none():

@@ -91,7 +91,7 @@ def test_one_example_with_its_evidence_by_keyboard(open_page, tmp_path, table):
     page.keyboard.press("ArrowRight")
     assert page.inner_text("#detail h3") == worst["id"].iloc[1]
     page.keyboard.press("Escape")
-    assert page.evaluate("document.activeElement.dataset.place") == "1"
+    page.wait_for_function("() => document.activeElement.dataset.place === '1'")
 
 
 def test_hostile_data_is_shown_as_text(open_page, tmp_path):

@@ -143,6 +143,29 @@ def test_what_a_report_cannot_be(here, capsys):
     said(capsys, "audit csv-run --report", r"calibration.json is of version 99")
 
 
+def test_a_report_without_a_run(here, capsys):
+    rng = np.random.default_rng(0)
+    np.save("probs.npy", rng.dirichlet(np.ones(3), size=30))
+    np.save("labels.npy", rng.integers(3, size=30))
+    np.save("images.npy", rng.integers(256, size=(30, 9, 9, 3), dtype=np.uint8))
+    np.save("features.npy", rng.normal(size=(30, 4)))
+    (here / "texts.txt").write_text("".join(f"text <{i}>\n" for i in range(30)))
+    words = "audit --probs probs.npy --labels labels.npy --report"
+    said(capsys, words, r"does not know where to go: name a file with -o report.html")
+    assert call(f"{words} -o a.html") == 0
+    assert capsys.readouterr().out == "look at: a.html\n"
+    assert packed("a.html")["rows"] == packed("a.html")["pictures"] == {}
+    assert call(f"{words} -o a.html -q --data texts.txt") == 0
+    assert packed("a.html")["rows"]["7"] == ["text <7>"]
+    assert call(f"{words} -o a.html -q --data images.npy") == 0
+    assert len(packed("a.html")["pictures"]) == 30
+    assert call("audit --features features.npy --labels labels.npy --report -o a.html -q --data features.npy") == 0
+    assert packed("a.html")["columns"] == ["x0", "x1", "x2", "x3"]
+    said(capsys, f"{words} -o a.html --data table.csv", r"table.csv has 60 examples, but there are 30 labels")
+    said(capsys, f"{words} -o a.html --data none.txt", r"cannot read none.txt: no such file or directory")
+    said(capsys, f"{words} -o a.csv", r"-o a.csv: the name must end in .html")
+
+
 # --- applying
 
 

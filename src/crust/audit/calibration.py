@@ -49,7 +49,8 @@ __all__ = ["calibration", "read_calibration", "write_calibration"]
 VERSION = 1
 NAME = "calibration.json"
 LEVEL = 0.9
-SURE = 0.7  # of the plants are above the threshold at which the noise rate is read
+SURE = (0.7, 0.5, 0.3)  # of the plants are above the threshold at which the noise rate is read
+CHANCE = 2.0  # standard errors: a noise rate lower by more than this at a higher threshold is no chance
 DRAWS = 1000
 POINTS = 100  # of the curve
 WORTH = 0.5  # of a plant: networks differ from run to run, which makes the plants worth less than their number
@@ -105,15 +106,14 @@ def calibration(
         raise InputError("the audit has no doubt for some examples: let the run end, with at least one look at all")
     if m < 10:
         raise InputError(f"only {m} labels could be planted: calibration needs more examples")
-    order = np.argsort(plants.doubt, kind="stable")
-    ordered = plants.doubt[order]
-    sure = ordered[m - max(1, round(SURE * m))]
+    ordered = np.sort(plants.doubt)
+    sure = _sure(audit, ordered)
     unlike = 1 - _alike(audit, plants, seemed, sure, k)
     thresholds, flagged = _grid(audit, sure, unlike * (plants.doubt >= sure).mean())
     # Recall of all thresholds, and of the sure one last, in every draw.
     places = np.searchsorted(ordered, [*thresholds, sure], side="left")
     above = (audit.doubt >= sure).mean()
-    wrong = max(1, round(n * min(1.0, above / max(unlike * SURE, 1e-9))))
+    wrong = max(1, round(n * min(1.0, above / max(unlike * (ordered >= sure).mean(), 1e-9))))
     found = np.empty((DRAWS, len(places)))
     for draw in range(DRAWS):
         shares = rng.dirichlet(np.concatenate([[0.5], np.full(m, WORTH), [0.5]]))
@@ -147,6 +147,22 @@ def calibration(
         "cut": _cut(curve, rate["value"] * n),
         "notes": notes,
     }
+
+
+def _sure(audit: Judged, plants: NDArray[np.float64]) -> float:
+    """The threshold at which the noise rate is read: a higher one where right labels are still among the flagged.
+
+    There the rate falls as the threshold rises. Where nothing but wrong labels is flagged it changes by chance alone.
+    """
+    m = len(plants)
+    thresholds = [float(plants[m - max(1, round(share * m))]) for share in SURE]
+    rates = [(audit.doubt >= t).mean() / (plants >= t).mean() for t in thresholds]
+    place = 0
+    for i in range(1, len(SURE)):
+        error = np.sqrt((1 / SURE[i] - 1 / SURE[place]) / (WORTH * m))
+        if rates[i] < rates[place] * (1 - CHANCE * error):
+            place = i
+    return thresholds[place]
 
 
 def _alike(audit: Judged, plants: Judged, seemed: NDArray[np.int64], sure: float, classes: int) -> float:

@@ -62,8 +62,8 @@ def audit(
     show_log(logging.ERROR if quiet else logging.WARNING)
     outside = [name for name, value in (("--probs", probs), ("--features", features), ("--labels", labels)) if value]
     if run is None:
-        if report or corrections is not None or move or move_back or calibrate:
-            raise InputError("this needs a run: name its folder, as in crust audit runs/a --report")
+        if corrections is not None or move or move_back or calibrate:
+            raise InputError("this needs a run: name its folder, as in crust audit runs/a --calibrate")
         if not outside:
             raise InputError("there is nothing to audit: name the folder of a run, or give --probs or --features")
         if outside == ["--labels"]:
@@ -77,7 +77,9 @@ def audit(
 
         audit_acts.act(run, output, report, corrections, move, move_back, data, data_dir, quiet)
         return
-    check_output(output, "-o", (".csv", ".parquet"), [probs, features, labels])
+    if report and output is None:
+        raise InputError("--report without a run does not know where to go: name a file with -o report.html")
+    check_output(output, "-o", (".html",) if report else (".csv", ".parquet"), [probs, features, labels])
 
     from crust.audit import read_audit
     from crust.audit.calibration import read_calibration
@@ -87,6 +89,11 @@ def audit(
         from crust.cli.audit_outside import audited
 
         table, classes = audited(probs, features, labels)
+        if report and output is not None:
+            from crust.cli.audit_acts import write_page
+
+            write_page(output, table, classes, data, Path(str(probs or features)).name, quiet)
+            return
     else:
         if calibrate:
             from crust.cli.calibrate import calibrate_run

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -52,10 +56,47 @@ def write_report(run: Path, output: Path | None, data: str | None, data_dir: str
     looks, reason = looks_or_reason(run, table, data, data_dir)
     place = run / "report.html" if output is None else output
     name = run.resolve().name
-    text = audit_page(table, classes, looks=looks, calibration=read_calibration(run), name=name, without=reason)
+    text = audit_page(
+        table,
+        classes,
+        looks=looks,
+        calibration=read_calibration(run),
+        name=name,
+        without=reason,
+        progress=None if quiet else _progress(),
+    )
     write_whole(place, text.encode())
     if quiet:
         return
     if reason is not None:
         typer.echo(f"without pictures or rows: {reason}")
     typer.echo(f"look at: {place}")
+
+
+def write_page(place: Path, table: Any, classes: list[Any], data: str | None, name: str, quiet: bool) -> None:
+    """The page of an audit without a run; with the rows of a table, or the images of an array, where they are named."""
+    from crust.audit.report import audit_page
+    from crust.cli.run_data import looks_of_file
+    from crust.files import write_whole
+
+    looks = None if data is None else looks_of_file(data, len(table))
+    why = "they were not named: --data FILE" if looks is None else None
+    text = audit_page(
+        table, classes, looks=looks, name=name, without=why, progress=None if quiet else _progress(), run=False
+    )
+    write_whole(place, text.encode())
+    if not quiet:
+        typer.echo(f"look at: {place}")
+
+
+def _progress() -> Callable[[int], None]:
+    """A line every two seconds, for those who wait so long."""
+    last = time.monotonic()
+
+    def report(done: int) -> None:
+        nonlocal last
+        if time.monotonic() - last > 2:
+            last = time.monotonic()
+            sys.stderr.write(f"{done:,} examples are in the page\n")
+
+    return report

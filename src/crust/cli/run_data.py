@@ -60,6 +60,33 @@ def looks_or_reason(
         return None, str(error)
 
 
+def looks_of_file(data: str, n: int) -> Looks:
+    """The rows of a table, the texts of a file with one a line, or the images or features of a .npy file."""
+    from crust.audit.looks import Pictures, Rows, as_image, numbers_of, rows_of
+    from crust.data import table_files, vectors
+
+    path = Path(data)
+    found: Looks
+    if path.suffix.lower() == ".txt":
+        try:
+            lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError as error:
+            raise InputError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
+        count, found = len(lines), Rows(["text"], lambda index: [lines[index]])
+    elif path.suffix.lower() in vectors.TABLES:
+        with vectors.reading(path):
+            rows = table_files.read(path)
+        count, found = rows.num_rows, rows_of(rows, [""])
+    else:
+        with vectors.reading(path):
+            values = vectors.open_array(*vectors.split_spec(data))
+        count = len(values)
+        found = numbers_of(values) if values.ndim == 2 else Pictures(lambda index: as_image(values[index]))
+    if count != n:
+        raise InputError(f"{path.name} has {count:,} examples, but there are {n:,} labels: give the same ones")
+    return found
+
+
 def _files(root: Path, table: Any) -> Looks:
     """Images in class folders: the files themselves, larger than the network saw them."""
     from crust.audit.looks import files_of

@@ -45,7 +45,7 @@ def read_matrix(spec: str | Path, columns: Sequence[str] | None = None, skip: Se
             return _checked_matrix(table_files.matrix(path, columns, skip), path.name)
         if columns:
             raise InputError(f"{path.name} has no columns: use --columns only with a table ({', '.join(TABLES)})")
-        return _checked_matrix(_open_array(path, key), path.name)
+        return _checked_matrix(open_array(path, key), path.name)
 
 
 def read_column(spec: str | Path, column: str | None = None) -> np.ndarray:
@@ -78,7 +78,7 @@ def read_values(spec: str | Path, column: str | None, what: str) -> np.ndarray:
         elif column is not None:
             raise InputError(f"{path.name} has no columns: use a column only with a table ({', '.join(TABLES)})")
         else:
-            values = _open_array(path, key)
+            values = open_array(path, key)
             if values.ndim == 2 and values.shape[1] == 1:
                 values = values[:, 0]
             if values.ndim != 1:
@@ -104,7 +104,8 @@ def split_spec(spec: str | Path) -> tuple[Path, str | None]:
     return Path(text), None
 
 
-def _open_array(path: Path, key: str | None) -> np.ndarray:
+def open_array(path: Path, key: str | None) -> np.ndarray:
+    """The array of a .npy file, or the named one of a .npz or .safetensors file."""
     suffix = path.suffix.lower()
     if suffix == ".npy":
         return array_files.open_npy(path)

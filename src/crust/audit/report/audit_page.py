@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,12 +38,14 @@ ORDERS = {
 
 def audit_page(
     audit: pd.DataFrame,
-    classes: Sequence[Any],
+    classes: Sequence[Any] | None = None,
     *,
     looks: Looks | None = None,
     calibration: dict[str, Any] | None = None,
     name: str = "",
     without: str | None = None,
+    progress: Callable[[int], None] | None = None,
+    run: bool = True,
 ) -> str:
     """One HTML file that needs nothing else: text, charts, and a gallery to filter, sort and search.
 
@@ -52,11 +54,13 @@ def audit_page(
 
     Args:
         audit: a row an example, as `audit_table` or `crust.audit_labels` give it.
-        classes: the classes in the order of their numbers.
+        classes: the classes in their order; None takes the different labels, sorted.
         looks: how the examples are shown (`crust.audit.looks`).
         calibration: what `calibration.json` holds.
         name: what was audited, such as the folder of the run.
         without: why there are no pictures or rows, where there are none.
+        progress: called now and then with the number of pictures or rows that are done.
+        run: whether it is the audit of a run, which can be calibrated.
 
     Returns:
         The page.
@@ -64,18 +68,21 @@ def audit_page(
     Example:
         >>> import pandas as pd
         >>> columns = {"index": [0, 1], "label": ["a", "b"], "suggested": ["a", "a"], "probability": [1, 0.7]}
-        >>> text = audit_page(pd.DataFrame({**columns, "doubt": [0.1, 0.9]}), ["a", "b"])
+        >>> text = audit_page(pd.DataFrame({**columns, "doubt": [0.1, 0.9]}))
         >>> "1 of 2 labels" in text, "http" in text.replace("http-equiv", "")
         (True, False)
     """
+    if classes is None:
+        found = {*audit["label"].tolist(), *audit["suggested"].tolist()}
+        classes = sorted(found, key=lambda name: (isinstance(name, str), name))
     given, better = (positions(audit[column], classes, column) for column in ("label", "suggested"))
     counts = np.zeros((len(classes), len(classes)), np.int64)
     np.add.at(counts, (given, better), 1)
-    packed = pack(audit, classes, looks)
+    packed = pack(audit, classes, looks, progress=progress)
     shown = len(packed["pictures"]) + len(packed["rows"])
     return page(
         f"Label audit{f' of {name}' if name else ''}",
-        _summary(audit, counts, calibration),
+        _summary(audit, counts, calibration, run),
         _trust(calibration),
         section(
             "Class by class",
@@ -95,13 +102,14 @@ def audit_page(
     )
 
 
-def _summary(audit: pd.DataFrame, counts: NDArray[np.int64], calibration: dict[str, Any] | None) -> Html:
+def _summary(audit: pd.DataFrame, counts: NDArray[np.int64], calibration: dict[str, Any] | None, run: bool) -> Html:
     total, differ = int(counts.sum()), int(counts.sum() - np.trace(counts))
     words = [f"{differ:,} of {total:,} labels ({_percent(differ / max(1, total))}) differ from the suggested ones."]
     if "held_out" in audit and audit["held_out"].any():
         words.append(f"{int(audit['held_out'].sum()):,} examples were held out and never trained on.")
     if calibration is None:
-        words.append("How many of them are wrong indeed is not measured yet: crust audit RUN --calibrate does it.")
+        if run:
+            words.append("How many of them are wrong indeed is not measured yet: crust audit RUN --calibrate does it.")
         return tag("p", " ".join(words), class_="summary")
     rate, cut = calibration["noise_rate"], calibration.get("cut")
     words.append(f"The estimated share of wrong labels is {_estimate(rate)}.")

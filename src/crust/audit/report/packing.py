@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from crust.audit.looks import Looks, picture_bytes
 from crust.audit.report.markup import UNFIT, Html
+from crust.data.image_files import in_threads
 from crust.errors import CrustError, InputError
 
 if TYPE_CHECKING:
@@ -22,10 +24,11 @@ __all__ = ["as_json", "pack", "positions", "worst_first"]
 MOST = 200_000  # examples in one page; the summary counts all
 PICTURES = 4_000  # of the worst
 PICTURE_BYTES = 16_000_000  # of all pictures together, as they stand in the page
-TEXT = 6_000_000  # characters of all rows together
-NAMES = 8_000_000  # characters of all names together
+TEXT = 6_000_000  # bytes of all rows together
+NAMES = 8_000_000  # bytes of all names together
 SIDE = 96  # pixels of the longer side of a picture
 SCALE = 10_000  # doubt and probability as whole numbers
+CHUNK = 200  # pictures or rows at a time
 EVIDENCE = 3  # medoids a suspect
 
 
@@ -63,7 +66,12 @@ def positions(values: Any, classes: Sequence[Any], what: str) -> NDArray[np.int6
 
 
 def pack(
-    table: pd.DataFrame, classes: Sequence[Any], looks: Looks | None = None, *, most: int = MOST
+    table: pd.DataFrame,
+    classes: Sequence[Any],
+    looks: Looks | None = None,
+    *,
+    most: int = MOST,
+    progress: Callable[[int], None] | None = None,
 ) -> dict[str, Any]:
     """All that a page needs to list, filter, sort and search the examples of an audit, worst first.
 
@@ -72,6 +80,7 @@ def pack(
         classes: the classes in the order of their numbers.
         looks: how the examples are shown; None where only their numbers and names are.
         most: examples that are listed at most.
+        progress: called now and then with the number of pictures or rows that are done.
 
     Returns:
         Plain values for `as_json`.
@@ -100,7 +109,7 @@ def pack(
         "chosen": _packed(_scaled(shown["chosen"])) if "chosen" in shown else None,
         "ids": _names(shown["id"]) if "id" in shown else None,
         "evidence": near,
-        **_shown(looks, indices.tolist(), near),
+        **_shown(looks, indices.tolist(), near, progress),
     }
 
 
@@ -118,37 +127,48 @@ def evidence(table: pd.DataFrame, shown: pd.DataFrame, classes: Sequence[Any]) -
 
 
 def as_json(value: Any) -> Html:
-    """JSON that may stand inside a page: no end of a script, no comment, nothing outside of ASCII.
+    """JSON that may stand inside a page: no end of a script, no comment.
 
     Example:
         >>> as_json(["</script><!--", "é"])
-        '["\\\\u003c/script\\\\u003e\\\\u003c!--","\\\\u00e9"]'
+        '["\\\\u003c/script\\\\u003e\\\\u003c!--","é"]'
     """
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return Html(text)
 
 
-def _shown(looks: Looks | None, indices: list[int], near: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+def _shown(
+    looks: Looks | None,
+    indices: list[int],
+    near: dict[str, list[dict[str, Any]]],
+    progress: Callable[[int], None] | None,
+) -> dict[str, Any]:
     """Pictures or rows by the example's index: of the worst and of what is near to them, while there is room."""
-    pictures: dict[str, str | None] = {}
-    rows: dict[str, list[str]] = {}
+    columns = [] if looks is None else [_text(name) for name in looks.columns]
+    found: dict[str, Any] = {}
     if looks is not None:
         wanted: dict[int, None] = {}
         for index in indices[:PICTURES]:
             wanted |= dict.fromkeys([index, *(one["index"] for one in near.get(str(index), []))])
-        room = TEXT if looks.columns else PICTURE_BYTES
-        for index in wanted:
-            one = _row(looks, index) if looks.columns else _picture(looks, index)
-            room -= len(one or "") if isinstance(one, str | None) else sum(map(len, one))
+        room = TEXT if columns else PICTURE_BYTES
+        read = partial(_row if columns else _picture, looks)
+        for some in _chunks(list(wanted), CHUNK):
+            for index, one in zip(some, in_threads(read, some), strict=True):
+                room -= _size(one)
+                if room >= 0:
+                    found[str(index)] = one
             if room < 0:
                 break
-            if isinstance(one, list):
-                rows[str(index)] = one
-            else:
-                pictures[str(index)] = one
-    return {"columns": [] if looks is None else looks.columns, "rows": rows, "pictures": pictures}
+            if progress is not None:
+                progress(len(found))
+    return {"columns": columns, "rows": found if columns else {}, "pictures": {} if columns else found}
+
+
+def _chunks(values: list[int], size: int) -> Iterator[list[int]]:
+    for start in range(0, len(values), size):
+        yield values[start : start + size]
 
 
 def _row(looks: Looks, index: int) -> list[str]:
@@ -179,10 +199,15 @@ def _names(values: Any) -> list[str]:
     """Names, cut to what there is room for; those of the worst are whole."""
     found, room = [], NAMES
     for value in values:
-        text = _text(value)[: max(0, room)]
-        room -= len(text)
-        found.append(text)
+        text = _text(value)
+        room -= _size(text)
+        found.append(text if room >= 0 else "")
     return found
+
+
+def _size(value: Any) -> int:
+    """Bytes in the page."""
+    return len(as_json(value).encode())
 
 
 def _text(value: object) -> str:

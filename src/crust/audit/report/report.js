@@ -175,6 +175,7 @@
       event.preventDefault();
     }
   });
+  gallery.classList.toggle("rows", data.columns.length > 0);
   apply();
   document.documentElement.dataset.ready = "yes";
 })();

@@ -125,7 +125,7 @@
   function clock(at) {
     const when = new Date(at);
     const today = when.toDateString() === new Date().toDateString();
-    return today ? when.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }) : when.toLocaleDateString();
+    return today ? when.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false }) : when.toLocaleDateString();
   }
 
   // What changes often is set on the cards that are there, so that the focus stays.
@@ -505,6 +505,7 @@
     say(error.message);
     return;
   }
+  grid.classList.toggle("rows", data.columns.length > 0);
   for (const name of ["given", "suggested"]) fillClasses(find(name), data, "any");
   // Begin where the last session ended: at the first suspect that is not decided.
   apply();

@@ -6,6 +6,7 @@ import errno
 import hmac
 import json
 import logging
+import os
 import secrets
 from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -74,7 +75,7 @@ class ReviewServer(ThreadingHTTPServer):
     """
 
     daemon_threads = True
-    allow_reuse_address = True
+    allow_reuse_address = os.name != "nt"  # there it would let two servers share a port
     request_queue_size = 64
 
     def __init__(
@@ -268,7 +269,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _json(value: Any) -> bytes:
-    return as_json(value).encode()
+    return as_json(value).encode("utf-8", "replace")  # halves of characters, which no text may hold
 
 
 def _number(text: str) -> int:

@@ -1,0 +1,122 @@
+"""The audit without training: what cleanlab takes, in the same table, and one sentence for what is wrong."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_digits
+
+import crust
+from crust import noise
+from crust.audit import audit_table
+from crust.audit.out_of_sample import _linear, _neighbours, from_features
+from crust.errors import InputError
+from crust.training.watch import Watch
+
+P = np.array([[0.9, 0.1, 0.0], [0.2, 0.7, 0.1], [0.1, 0.1, 0.8], [0.8, 0.1, 0.1]])
+Y = [0, 1, 2, 1]
+
+
+def test_lists_arrays_and_pandas_give_the_same():
+    first = crust.audit_labels(Y, P)
+    for labels in (np.array(Y), np.array(Y, np.uint8), np.array(Y, float), pd.Series(Y, index=[4, 5, 6, 7])):
+        for probs in (P.tolist(), P, pd.DataFrame(P), P.astype(np.float32)):
+            again = crust.audit_labels(labels, probs)
+            assert again["suggested"].tolist() == first["suggested"].tolist()
+            assert np.allclose(again["doubt"], first["doubt"], atol=1e-6)
+    assert first["doubt"].idxmax() == 3
+    assert first["label"].tolist() == Y
+
+
+def test_text_labels_are_columns_in_sorted_order_or_by_name():
+    names = np.array(["ant", "bee", "cow"])
+    sorted_order = crust.audit_labels(names[Y], P)
+    assert sorted_order["suggested"].tolist() == ["ant", "bee", "cow", "ant"]
+    by_name = crust.audit_labels(names[Y].tolist(), pd.DataFrame(P[:, ::-1], columns=names[::-1]))
+    assert by_name["suggested"].tolist() == sorted_order["suggested"].tolist()
+    assert np.allclose(by_name["doubt"], sorted_order["doubt"])
+
+
+def test_a_class_nobody_has_is_never_suggested():
+    table = crust.audit_labels([0, 1, 0], [[0.2, 0.1, 0.7], [0.1, 0.2, 0.7], [0.9, 0.0, 0.1]])
+    assert set(table["suggested"]) <= {0, 1}
+
+
+def test_the_table_has_the_columns_of_a_run():
+    watch = Watch(3, 2)
+    watch.looks, watch.trust, watch.probabilities[:] = 1, 1.0, 0.5
+    ours = crust.audit_labels(Y, P)
+    assert list(audit_table(watch, np.array([0, 1, 1]), np.arange(3), ["a", "b"]).columns) == list(ours.columns)
+    assert ours["chosen"].isna().all()
+
+
+@pytest.mark.parametrize("kind", ["symmetric:0.2", "symmetric:0.5", "pair-flip:0.3"])
+def test_features_find_the_wrong_digits(kind):
+    x, true = load_digits(return_X_y=True)
+    labels = noise.realise(true, kind, 10, 0).labels
+    doubt = crust.audit_labels(labels, features=x)["doubt"].to_numpy()
+    wrong = labels != true
+    order = np.argsort(np.argsort(doubt))
+    auroc = (order[wrong].mean() - (wrong.sum() - 1) / 2) / (~wrong).sum()
+    assert auroc > 0.96
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(5, 40), st.integers(2, 4), st.integers(0, 999))
+def test_nobody_is_judged_by_their_own_label(n, classes, seed):
+    rng = np.random.default_rng(seed)
+    x, labels = rng.normal(size=(n, 3)), rng.integers(0, classes, n)
+    other = labels.copy()
+    other[0] = (labels[0] + 1) % classes
+    near, far = (_neighbours(x.astype(np.float32), y, classes)[0] for y in (labels, other))
+    assert np.abs(near - far).max() <= 1 / n  # only the one vote that is spread as all labels are
+    slow = _without_first(x, labels, classes)
+    assert from_features(x, labels, classes).sum(axis=1) == pytest.approx(1)
+    assert _linear_answer(x, labels, classes) == pytest.approx(slow, abs=1e-3)
+
+
+def _without_first(x, labels, classes, penalty=0.1):
+    """The ridge regression of all others, the slow way."""
+    z = np.concatenate([x, np.ones((len(x), 1))], axis=1)
+    rest, y = z[1:], np.eye(classes)[labels[1:]]
+    weights = np.linalg.solve(rest.T @ rest + penalty * len(x) * np.eye(4), rest.T @ y)
+    return z[0] @ weights
+
+
+def _linear_answer(x, labels, classes):
+    """The same from the closed form: the logarithms of the probabilities are the answers, up to scale and shift."""
+    p = _linear(x.astype(np.float32), labels, classes)[0]
+    slow = _without_first(x, labels, classes)
+    logs = np.log(p) - np.log(p).mean()
+    centred = slow - slow.mean()
+    sharp = (logs @ centred) / max(centred @ centred, 1e-12)
+    return logs / max(sharp, 1e-12) + slow.mean()
+
+
+@pytest.mark.parametrize(
+    ("labels", "given", "message"),
+    [
+        (Y, {}, "neither probs nor features are given: give one of them"),
+        (Y, {"probs": P, "features": P}, "probs and features are both given"),
+        (Y, {"probs": P[:3]}, "there are 4 labels for 3 rows of probabilities"),
+        (Y, {"features": P[:3]}, "there are 4 labels for 3 rows of the features"),
+        (Y, {"probs": P * 1.2}, "row 0 of the probabilities holds 1.08, which is above one"),
+        (Y, {"probs": P * 0.8}, "row 0 of the probabilities sums to 0.8, not to one"),
+        (Y, {"probs": P - 0.2}, "row 0 of the probabilities holds -0.1, which is negative"),
+        (Y, {"probs": np.where(P == 0.7, np.nan, P)}, "row 1, column 1 of the probabilities holds nan"),
+        (Y, {"features": np.where(P == 0.7, np.inf, P)}, "row 1, column 1 of the features holds inf"),
+        (Y, {"probs": P[:, 0]}, r"the probabilities have shape \(4,\)"),
+        (Y, {"probs": P[:, :1]}, "the probabilities have one column"),
+        (Y, {"probs": np.empty((0, 3))}, "the probabilities are empty"),
+        (Y, {"probs": [["a", "b"]] * 4}, "the probabilities are not all numbers"),
+        ([0, 1, 2, 7], {"probs": P}, "unknown class in row 3 of the labels '7'"),
+        ([0, 1, None, 1], {"probs": P}, "row 2 of the labels has no label"),
+        ([0, 1, 0.5, 1], {"probs": P}, "label 0.5 in row 2 of the labels is not a whole number"),
+        (["a", "b", "a", "b"], {"probs": P}, "the labels name 2 classes, but there are 3 columns"),
+        ([1, 1, 1, 1], {"features": P}, "all of the labels are 1"),
+    ],
+)
+def test_wrong_input_gets_one_sentence(labels, given, message):
+    with pytest.raises(InputError, match=message):
+        crust.audit_labels(labels, **given)

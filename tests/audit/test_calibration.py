@@ -1,0 +1,167 @@
+"""The calibration: planted labels are like the noise, the truth lies in the intervals, what is written can be read."""
+
+import json
+
+import numpy as np
+import pytest
+import yaml
+from benchmarks.audit_calibration import clouds, covered, one
+
+from crust import api
+from crust.audit.calibration import VERSION, Judged, calibration, read_calibration
+from crust.audit.planting import LEAST, MOVED, draw_plants
+from crust.calibrating import calibrate, seconds_of
+from crust.errors import InputError
+
+
+def suspected(n=600, classes=4, rate=0.2, seed=0):
+    rng = np.random.default_rng(seed)
+    suggested = rng.integers(0, classes, n)
+    given = np.where(rng.random(n) < rate, (suggested + rng.integers(1, classes, n)) % classes, suggested)
+    return given, suggested
+
+
+def test_noise_is_moved_and_not_added():
+    given, suggested = suspected()
+    plants = draw_plants(given, suggested, 4, np.random.default_rng(1))
+    assert len(plants.moved) == len(plants.planted) == round(MOVED * (given != suggested).sum())
+    assert (plants.labels[plants.moved] == suggested[plants.moved]).all()
+    assert (plants.labels[plants.planted] != given[plants.planted]).all()
+    assert (plants.labels[plants.planted] != suggested[plants.planted]).all()
+    assert not set(plants.moved) & set(plants.planted)
+    others = np.setdiff1d(np.arange(600), [*plants.moved, *plants.planted])
+    assert (plants.labels[others] == given[others]).all()
+    before = sorted(zip(suggested[plants.moved], given[plants.moved], strict=True))
+    after = sorted(zip(suggested[plants.planted], plants.labels[plants.planted], strict=True))
+    assert before == after  # the same pairs of what they seem to be and what they are labelled
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.01])
+def test_where_little_is_suspected_labels_are_planted_all_the_same(rate):
+    given, suggested = suspected(rate=rate)
+    plants = draw_plants(given, suggested, 4, np.random.default_rng(1))
+    assert len(plants.planted) == round(LEAST * 600)
+    assert (plants.labels[plants.planted] != suggested[plants.planted]).all()
+
+
+def simulated(seed, rate=0.2, n=2000, plants=300, classes=3):
+    """Doubts of known kinds, the same for wrong labels and for plants: an audit that the model holds for exactly."""
+    rng = np.random.default_rng(seed)
+    true = rng.integers(0, classes, n)
+    wrong = rng.random(n) < rate
+    given = np.where(wrong, (true + rng.choice([1, 2], n, p=[0.8, 0.2])) % classes, true)
+    doubt = np.where(wrong, rng.beta(6, 1.5, n), rng.beta(1, 12, n))
+    seemed = rng.integers(0, classes, plants)
+    planted = Judged(rng.beta(6, 1.5, plants), (seemed + rng.choice([1, 2], plants, p=[0.8, 0.2])) % classes, seemed)
+    found = calibration(Judged(doubt, given, true), planted, seemed, list("abc"), rng)
+    return found, doubt, given, true
+
+
+def test_estimates_lie_at_the_truth_where_the_model_holds():
+    off = []
+    for seed in range(5):
+        found, doubt, given, true = simulated(seed)
+        wrong = given != true
+        for point in (found["curve"][20], found["curve"][60], found["cut"]):
+            flagged = doubt >= point["threshold"]
+            assert flagged.sum() == point["flagged"]
+            off.append(point["recall"]["value"] - flagged[wrong].mean())
+            off.append(point["precision"]["value"] - wrong[flagged].mean())
+        off.append(found["noise_rate"]["value"] - wrong.mean())
+        matrix = np.array(found["transitions"]["value"])
+        real = np.array([[np.mean(given[true == i] == j) for j in range(3)] for i in range(3)])
+        assert np.abs(matrix - real).max() < 0.05
+        assert matrix.sum(axis=1) == pytest.approx(1, abs=1e-3)
+    assert np.abs(off).mean() < 0.03
+
+
+def test_the_curve_goes_down_and_the_intervals_hold_their_values():
+    found = simulated(0)[0]
+    thresholds, flagged = zip(*((p["threshold"], p["flagged"]) for p in found["curve"]), strict=True)
+    assert list(thresholds) == sorted(thresholds, reverse=True)
+    assert list(flagged) == sorted(flagged)
+    assert len(found["curve"]) <= 101
+    recall = [p["recall"]["value"] for p in found["curve"]]
+    assert recall == sorted(recall)
+    for estimate in [found["noise_rate"], *(p[name] for p in found["curve"] for name in ("precision", "recall"))]:
+        assert 0 <= estimate["low"] <= estimate["value"] <= estimate["high"] <= 1
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_more_plants_make_narrower_intervals():
+    widths = [simulated(3, plants=count)[0]["noise_rate"] for count in (40, 1000)]
+    assert widths[0]["high"] - widths[0]["low"] > widths[1]["high"] - widths[1]["low"]
+    assert any("40 labels" in note for note in simulated(3, plants=40)[0]["notes"])
+
+
+def test_a_run_is_calibrated_once_and_found_again(tmp_path):
+    points, given, _ = clouds(0, 3.5, n=300)
+    names = np.array(["ant", "bee", "cow", "dog"])[given]
+    api.fit("mlp", (points, names), epochs=4, batch_size=32, learning_rate=0.05, run_dir=tmp_path)
+    assert read_calibration(tmp_path) is None
+    seen = []
+    found = calibrate(tmp_path, (points, names), report=seen.append)
+    assert len(seen) == 4
+    assert found["classes"] == ["ant", "bee", "cow", "dog"]
+    assert read_calibration(tmp_path) == found
+    assert found["plants"]["count"] > 10
+    assert seconds_of(tmp_path) > 0
+    again = calibrate(tmp_path, (points, names), report=seen.append)  # nothing is trained again
+    assert len(seen) == 4
+    assert again == found
+    with pytest.raises(InputError, match="is not what the run in"):
+        calibrate(tmp_path, (points, names[::-1]))
+    (tmp_path / "calibration.json").write_text(json.dumps({"version": VERSION + 1}))
+    with pytest.raises(InputError, match=f"of version {VERSION + 1}, not {VERSION}"):
+        read_calibration(tmp_path)
+    (tmp_path / "calibration.json").write_text("{")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_calibration(tmp_path)
+
+
+def test_a_calibration_that_was_stopped_goes_on(tmp_path):
+    points, given, _ = clouds(1, 3.5, n=200)
+    for name in ("a", "b"):
+        api.fit("mlp", (points, given), epochs=3, batch_size=32, learning_rate=0.05, run_dir=tmp_path / name)
+
+    class Enough(Exception):
+        pass
+
+    def stop(line):
+        if line["epoch"] == 1:
+            raise Enough
+
+    with pytest.raises(Enough):
+        calibrate(tmp_path / "a", (points, given), report=stop)
+    seen = []
+    whole, parts = (
+        calibrate(tmp_path / "b", (points, given)),
+        calibrate(tmp_path / "a", (points, given), report=seen.append),
+    )
+    assert [line["epoch"] for line in seen] == [2]
+    for found in (whole, parts):
+        del found["plants"]["seconds"]
+    assert whole == parts
+
+
+def test_what_cannot_be_calibrated_is_refused(tmp_path):
+    points, given, true = clouds(1, 3.5, n=120)
+    api.fit("mlp", (points, given), method="oracle", true_labels=true, epochs=1, run_dir=tmp_path / "oracle")
+    with pytest.raises(InputError, match="oracle was told the true labels"):
+        calibrate(tmp_path / "oracle", (points, given))
+    api.fit("mlp", (points, given), method="erm", val_set=(points, true), epochs=1, run_dir=tmp_path / "own")
+    with pytest.raises(InputError, match="a validation set of its own: give it as val_set"):
+        calibrate(tmp_path / "own", (points, given))
+    config = yaml.safe_load((tmp_path / "own/config.yaml").read_text())
+    (tmp_path / "own/config.yaml").write_text(yaml.safe_dump({**config, "built": False}))
+    with pytest.raises(InputError, match="of yours: give such a network as model"):
+        calibrate(tmp_path / "own", (points, given), val_set=(points, true))
+    with pytest.raises(InputError, match="holds no history"):
+        seconds_of(tmp_path)
+
+
+@pytest.mark.slow
+def test_the_truth_lies_in_nine_of_ten_intervals():
+    found = covered([one(seed, 3.3) for seed in range(2000, 2100)])
+    for name, facts in found.items():
+        assert 84 <= facts["inside"] <= 97, (name, facts)

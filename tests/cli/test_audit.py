@@ -1,0 +1,119 @@
+"""`crust audit` from end to end: a run, its calibration, and files without a run."""
+
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from crust.cli import main
+
+
+def call(words):
+    with pytest.raises(SystemExit) as caught:
+        main(words.split())
+    return caught.value.code
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    words = "train digits --model mlp --limit 300 --batch-size 32 --epochs 3 --noise symmetric:0.3"
+    assert call(f"{words} -q -o {folder}/run") == 0
+    rng = np.random.default_rng(0)
+    true = rng.integers(0, 3, 90)
+    given = np.where(np.arange(90) < 9, (true + 1) % 3, true)
+    p = np.full((90, 3), 0.1)
+    p[np.arange(90), true] = 0.8
+    np.savez(folder / "all.npz", p=p, y=given, x=np.eye(3)[true] + 0.1 * rng.normal(size=(90, 3)), short=given[:80])
+    names = np.array(["cow", "ant", "bee"])  # not in sorted order: the columns say which is which
+    pd.DataFrame(p, columns=names).to_csv(folder / "p.csv", index=False)
+    pd.DataFrame({"kind": names[given], "other": 1}).to_parquet(folder / "y.parquet")
+    np.savez(folder / "bad.npz", sum=p * 0.5, nan=np.where(p > 0.5, np.nan, p))
+    return folder
+
+
+@pytest.fixture
+def here(made, tmp_path, monkeypatch):
+    folder = tmp_path / "here"
+    shutil.copytree(made, folder)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_a_run_shows_worst_labels_noise_and_classes(here, capsys):
+    assert call("audit run --top 3") == 0
+    shown = capsys.readouterr().out
+    assert "the labels to doubt most" in shown
+    assert "labels differ from the suggested ones" in shown
+    assert "class by class" in shown
+    assert "calibrated" not in shown
+    assert shown.endswith("the whole table: run/audit.parquet, or add -o table.csv\n")
+
+
+def test_calibrate_says_what_it_costs_and_what_it_found(here, capsys):
+    assert call("audit run --calibrate --top 0") == 0
+    shown = capsys.readouterr()
+    assert "calibration trains once more with planted labels: about " in shown.out
+    assert "epoch 3/3" in shown.err
+    found = json.loads((here / "run/calibration.json").read_text())
+    assert f"calibrated with {found['plants']['count']} planted labels" in shown.out
+    assert "recommended cut: doubt of" in shown.out
+    assert not (here / "run/calibration/checkpoint").exists()
+    assert call("audit run --top 0") == 0
+    assert "recommended cut" in capsys.readouterr().out
+    assert call("audit run --calibrate -q") == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_an_audit_from_files(here, capsys):
+    assert call("audit --probs all.npz:p --labels all.npz:y -q -o a.csv") == 0
+    assert call("audit --features all.npz:x --labels all.npz:y -q -o b.parquet") == 0
+    assert call("audit --probs p.csv --labels y.parquet:kind --top 2 -o c.csv") == 0
+    assert "all 90 labels, worst first: c.csv" in capsys.readouterr().out
+    for table in (pd.read_csv("a.csv"), pd.read_parquet("b.parquet"), pd.read_csv("c.csv")):
+        assert set(table.head(9)["index"]) == set(range(9))
+    named = pd.read_csv("c.csv").sort_values("index")
+    numbered = pd.read_csv("a.csv").sort_values("index")
+    assert named["suggested"].tolist() == np.array(["cow", "ant", "bee"])[numbered["suggested"]].tolist()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("", "there is nothing to audit: name the folder of a run, or give --probs or --features"),
+        ("nowhere", "there is no folder nowhere: give the folder of a run"),
+        (".", "holds no run: give the folder of one"),
+        ("--probs all.npz:p", "--probs needs labels: give --labels FILE"),
+        ("--labels all.npz:y", "--labels alone cannot be judged"),
+        ("run --labels all.npz:y", "--labels and the run run are two audits"),
+        ("--probs all.npz:p --features all.npz:x --labels all.npz:y", "--probs and --features are both given"),
+        ("--probs all.npz:p --labels all.npz:short", "all.npz:short holds 80 labels, but all.npz:p has 90 rows"),
+        ("--probs bad.npz:sum --labels all.npz:y", "sums to 0.5, not to one"),
+        ("--probs bad.npz:nan --labels all.npz:y", "of the probabilities holds nan: give finite numbers"),
+        ("--probs none.npy --labels all.npz:y", "there is no file none.npy"),
+        ("--calibrate", "this needs a run"),
+        ("--calibrate --report run", "--calibrate is a thing of its own"),
+        ("--probs all.npz:p --labels all.npz:y -o all.npz", "the name must end in .csv or .parquet"),
+    ],
+)
+def test_wrong_words_get_one_sentence(here, capsys, words, message):
+    assert call(f"audit {words}") == 2
+    shown = capsys.readouterr()
+    assert message in shown.err
+    assert shown.err.count("\n") == 1
+    assert shown.out == ""
+
+
+def test_a_run_that_is_not_finished_or_has_lost_its_data(here, capsys):
+    (here / "run/audit.parquet").rename(here / "kept")
+    assert call("audit run --calibrate") == 2
+    assert "run holds no audit yet: let the run end with crust train --resume -o run" in capsys.readouterr().err
+    (here / "run/audit.parquet").write_bytes(b"broken")
+    assert call("audit run") == 2
+    assert "the audit in run cannot be read" in capsys.readouterr().err
+    (here / "kept").rename(here / "run/audit.parquet")
+    (here / "run/history.jsonl").unlink()
+    assert call("audit run --calibrate") == 2
+    assert "run holds no history" in capsys.readouterr().err
