@@ -32,9 +32,10 @@ def connect(address: str | None = None, cpus: int | None = None) -> tuple[Any, b
     """
     ray = require("ray", extra="ray")
     if ray.is_initialized():
-        there = ray.get_runtime_context().gcs_address
-        if address not in (None, "auto", "local", there) and "://" not in str(address):
-            raise InputError(f"this process works with the Ray cluster at {there} already: leave the address out")
+        if address not in (None, "auto", "local") and "://" not in str(address):
+            there = ray.get_runtime_context().gcs_address
+            if address != there:
+                raise InputError(f"this process works with the Ray cluster at {there} already: leave the address out")
         return ray, False
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     where = address or os.environ.get("RAY_ADDRESS")

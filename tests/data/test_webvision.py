@@ -11,7 +11,7 @@ from PIL import Image
 from scipy.io import savemat
 from tests.data.webvision_files import SYNSETS, write_webvision
 
-from crust.data import batches, load, load_new
+from crust.data import batches, image_files, load, load_new
 from crust.data.webvision import read_synsets
 from crust.errors import InputError
 
@@ -93,6 +93,16 @@ def test_a_limit_takes_from_every_class_in_turn(made):
     bundle = load("webvision", data_dir=made, image_size=32, skip_broken=True, limit=9)
     assert np.bincount(bundle.train.labels).tolist() == [2, 3, 3]  # the broken one was among the first nine
     assert bundle.total == 19
+
+
+def test_large_folders_say_how_far_they_are(made, monkeypatch, caplog):
+    for name, seconds in (("AFTER", -1.0), ("EVERY", 1000.0)):
+        monkeypatch.setattr(image_files, name, seconds)
+    with caplog.at_level(logging.INFO, logger="crust.data"):
+        load("webvision", data_dir=made, image_size=32, skip_broken=True)
+    assert [text for text in caplog.messages if "looked at" in text] == [
+        "looked at 1 of 19 images", "looked at 1 of 6 images", "looked at 1 of 6 images"
+    ]  # fmt: skip
 
 
 def test_without_imagenet_there_is_one_test_set(files, caplog):

@@ -201,7 +201,7 @@ def test_a_model_of_ones_own_is_needed_to_load_its_run(tmp_path):
 def test_arrays_to_measure_on_are_normalised_as_those_trained_on():
     x, given, true = clouds()
     shifted = fit("erm", data=(x * 7 + 100, given), test_set=(x[:3] * 7 + 100, true[:3]))
-    network_inputs = shifted.recorder.test
+    network_inputs = shifted.recorder.tests["test"]
     assert network_inputs.mean == shifted.recorder.context.train.mean
 
 

@@ -115,10 +115,11 @@ def _form(files: ShardFiles, metric: str, engine: Any, ticker: Ticker) -> tuple[
             if len(rows):
                 bad.setdefault((files.files[number].name, kind), []).extend(rows.tolist())
     for (name, kind), rows in bad.items():
-        it, end = checks._it(rows), " or fill {} in"
+        it = checks._it(rows)
+        advice = f": drop {it} or fill {it} in"
         if kind == "of zeros only":
-            end = ", which has no direction, or use metric 'euclidean'" if it == "it" else " or use metric 'euclidean'"
-        raise InputError(f"{name} has {checks._rows(kind, rows)}: drop {it}{end.format(it)}")
+            advice = f", without a direction for metric 'cosine': drop {it} or use metric 'euclidean'"
+        raise InputError(f"{name} has {checks._rows(kind, rows)}{advice}")
     if metric == "cosine":
         return form, 1.0
     exponent, unit = prepare.power(largest, metric)
