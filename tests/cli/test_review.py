@@ -1,7 +1,6 @@
 """`crust audit --report` and `--apply` and `crust review`, from end to end, and one sentence for what is wrong."""
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -46,13 +45,15 @@ def made(tmp_path_factory):
         place = folder / "images" / ("dog" if i % 2 else "cat")
         place.mkdir(parents=True, exist_ok=True)
         Image.fromarray(rng.integers(256, size=(16, 16, 3), dtype=np.uint8)).save(place / f"{i:02d}.png")
-    os.chdir(folder)
-    assert call(f"train digits --limit 300 --noise symmetric:0.4 {FAST} -o digits-run") == 0
-    assert call(f"train table.csv --label-column kind {FAST} -o csv-run") == 0
-    assert call(f"train table.parquet --label-column kind {FAST} -o parquet-run") == 0
-    assert call(f"train arrays.npz {FAST} -o npz-run") == 0
-    assert call(f"train images {FAST} -o images-run") == 0
-    os.chdir("/")
+    runs = {
+        "digits-run": "digits --limit 300 --noise symmetric:0.4",
+        "csv-run": f"{folder}/table.csv --label-column kind",
+        "parquet-run": f"{folder}/table.parquet --label-column kind",
+        "npz-run": f"{folder}/arrays.npz",
+        "images-run": f"{folder}/images",
+    }
+    for name, words in runs.items():
+        assert call(f"train {words} {FAST} -o {folder}/{name}") == 0
     return folder
 
 

@@ -211,7 +211,7 @@ def _transitions(
     caught, planted = plants.doubt >= sure, np.bincount(seemed, minlength=classes)
     seen = (np.bincount(seemed[caught], minlength=classes) + LIKE * caught.mean()) / (planted + LIKE)
     given = np.bincount(audit.given, minlength=classes).astype(np.float64)
-    draws = np.empty((min(len(rates), max(100, 2_000_000 // classes**2)), classes, classes))
+    draws = np.empty((min(len(rates), max(20, 20_000_000 // classes**2)), classes, classes))
     for i in range(len(draws)):
         drawn = rng.gamma(pairs + 1e-9) / seen[:, None]
         wrong = rates[i] * n * drawn / max(drawn.sum(), 1e-12)

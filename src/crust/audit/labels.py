@@ -12,6 +12,7 @@ from crust.audit.out_of_sample import from_features
 from crust.audit.scores import balanced, class_factors, doubt
 from crust.data.labels import encode_labels
 from crust.errors import InputError
+from crust.selection.progress import progress_bar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +22,7 @@ __all__ = ["audit_labels"]
 SUM = 0.01  # how far from one the probabilities of an example may sum: half precision comes so near
 
 
-def audit_labels(labels: Any, probs: Any = None, features: Any = None) -> pd.DataFrame:
+def audit_labels(labels: Any, probs: Any = None, features: Any = None, *, progress: bool = False) -> pd.DataFrame:
     """Which labels to doubt, without training: from out-of-sample probabilities, or from features such as embeddings.
 
     Args:
@@ -30,6 +31,7 @@ def audit_labels(labels: Any, probs: Any = None, features: Any = None) -> pd.Dat
             as labels are columns; with labels as text the columns are the classes in sorted order, or those that a
             DataFrame names.
         features: (n, d) numbers, on one scale; probabilities are then made from them (`crust.audit.out_of_sample`).
+        progress: show a bar on stderr where it takes longer than two seconds.
 
     Returns:
         The table that `Result.audit` returns, one row an example; `chosen` and `weight` are empty, since nothing was
@@ -48,7 +50,8 @@ def audit_labels(labels: Any, probs: Any = None, features: Any = None) -> pd.Dat
     if features is not None:
         codes, classes = encode_labels(labels)
         x = _numbers(features, "the features", len(codes))
-        p = from_features(x, codes, len(classes))
+        with progress_bar("comparing features", progress) as report:
+            p = from_features(x, codes, len(classes), report)
     else:
         p = _probabilities(probs)
         codes, classes = _encode(labels, probs, p.shape[1])

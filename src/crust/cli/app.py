@@ -23,7 +23,12 @@ def _example(*lines: str) -> str:
 
 
 SELECT = "crust select features.npy -k 0.1 --groups labels.npy -o coreset.parquet"
-AUDIT = ("crust audit runs/a --top 20 -o table.csv", "crust audit --probs probs.npy --labels labels.npy")
+AUDIT = (
+    "crust audit runs/a --top 20 -o table.csv",
+    "crust audit runs/a --report",
+    "crust audit runs/a --apply corrections",
+    "crust audit --probs probs.npy --labels labels.npy",
+)
 TRAIN = "crust train cifar10 --model resnet32 --noise symmetric:0.5 --epochs 120 -o runs/a"
 
 app = typer.Typer(

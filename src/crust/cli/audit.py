@@ -88,7 +88,7 @@ def audit(
     if run is None:
         from crust.cli.audit_outside import audited
 
-        table, classes = audited(probs, features, labels)
+        table, classes = audited(probs, features, labels, quiet)
         if report and output is not None:
             from crust.cli.audit_acts import write_page
 

@@ -8,7 +8,7 @@ from typing import Any
 from crust.errors import InputError
 
 
-def audited(probs: str | None, features: str | None, labels: str | None) -> tuple[Any, list[Any]]:
+def audited(probs: str | None, features: str | None, labels: str | None, quiet: bool) -> tuple[Any, list[Any]]:
     """The table and the classes, from files."""
     if labels is None:
         raise InputError(f"--{'probs' if probs is not None else 'features'} needs labels: give --labels FILE")
@@ -24,7 +24,10 @@ def audited(probs: str | None, features: str | None, labels: str | None) -> tupl
     if len(values) != len(given):
         other = Path(str(probs or features)).name
         raise InputError(f"{where} holds {len(values)} labels, but {other} has {len(given)} rows: give one label a row")
-    table = audit_labels(values, **{"probs" if probs is not None else "features": given})
+    if probs is not None:
+        table = audit_labels(values, given)
+    else:
+        table = audit_labels(values, features=given, progress=not quiet)
     names = set(table["label"]) | set(table["suggested"])
     return table, sorted(names)
 

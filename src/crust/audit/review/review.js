@@ -9,6 +9,7 @@
   const busy = new Set(); // indices that are on their way to the disk
   const disputed = new Map(); // by index: what this window wanted, and was not saved
   const selected = new Set(); // positions
+  const suspects = new Set(); // indices
   let undoable = [];
   let last = 0;
   let data = null;
@@ -80,14 +81,11 @@
   }
 
   function progress() {
-    let all = 0;
     let done = 0;
-    for (let i = 0; i < data.count; i += 1) {
-      if (!suspect(i)) continue;
-      all += 1;
-      if (decided(i)) done += 1;
+    for (const [index, known] of decisions) {
+      if (known.kind !== null && suspects.has(index)) done += 1;
     }
-    const words = `${done.toLocaleString("en")} of ${all.toLocaleString("en")} suspects decided; you are `;
+    const words = `${done.toLocaleString("en")} of ${suspects.size.toLocaleString("en")} suspects decided; you are `;
     find("progress").replaceChildren(words, make("bdi", {}, data.who));
     find("undo").disabled = undoable.length === 0;
   }
@@ -506,6 +504,7 @@
     return;
   }
   grid.classList.toggle("rows", data.columns.length > 0);
+  for (let i = 0; i < data.count; i += 1) if (suspect(i)) suspects.add(data.index[i]);
   for (const name of ["given", "suggested"]) fillClasses(find(name), data, "any");
   // Begin where the last session ended: at the first suspect that is not decided.
   apply();
