@@ -33,6 +33,7 @@ class Entry:
         options: everything else that `make` takes.
         measure: where the number stands in a result line.
         optional: shown where there are runs of it, but not asked for.
+        seeds: those that are asked for, where they are not the table's.
 
     Example:
         >>> entry = Entry("erm", "half wrong", "erm", "symmetric:0.5")
@@ -47,6 +48,7 @@ class Entry:
     options: Mapping[str, Any] = field(default_factory=dict)
     measure: tuple[str, ...] = ("accuracy", "last")
     optional: bool = False
+    seeds: tuple[int, ...] | None = None
 
     def spec(self, scale: str, seed: int = 0) -> dict[str, Any]:
         """The specification of its run with this seed."""

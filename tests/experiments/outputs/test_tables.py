@@ -160,6 +160,12 @@ def test_csv_says_the_same():
     assert (crust["paper_mean"], crust["paper_sd"]) == ("86.3", "0.3")
 
 
+def test_blocks_of_a_grid_with_seeds_of_their_own(tmp_path):
+    specs = [make("erm", HALF, seed=0), *(make("crust", HALF, seed=seed) for seed in range(3))]
+    text = write_grid(specs, [line("erm", HALF, 0.4)], tmp_path)[0].read_text()
+    assert "Missing: 3 of 4 runs" in text
+
+
 def test_a_grid_of_ones_own(tmp_path):
     specs = [
         make("crust", labels, share=share, seed=seed, data=data, epochs=2)

@@ -49,13 +49,18 @@ def entries_of(specs: Sequence[dict[str, Any]]) -> list[Given]:
     several = [name for name in COLUMN[1:] if name in _varied(flat)]
     methods = {own["method"] for own in flat}
     varied = {method: _varied([own for own in flat if own["method"] == method]) for method in methods}
-    found: dict[tuple[str, str], Given] = {}
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    seeds: dict[tuple[str, str], set[int]] = {}
     for spec, own in zip(specs, flat, strict=True):
         names = [name for name in own if name in varied[own["method"]] and name not in COLUMN]
         row = " ".join([own["method"], *(f"{name}={own[name]}" for name in names)])
         column = " ".join([own["labels"], *(f"{name}={own[name]}" for name in several)])
-        found.setdefault((row, column), Given(row, column, own["method"], own["labels"], given=spec))
-    return list(found.values())
+        found.setdefault((row, column), spec)
+        seeds.setdefault((row, column), set()).add(spec["experiment"]["seed"])
+    return [
+        Given(row, column, spec["method"], spec["labels"], seeds=tuple(sorted(seeds[row, column])), given=spec)
+        for (row, column), spec in found.items()
+    ]
 
 
 def _varied(flat: Sequence[dict[str, Any]]) -> set[str]:

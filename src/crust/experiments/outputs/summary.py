@@ -168,9 +168,9 @@ def summarise(
         lines = found.runs(spec)
         if entry.optional and not lines:
             continue
-        missing = [] if entry.optional else [seed for seed in seeds if seed not in lines]
-        if not entry.optional:
-            wanted |= {key(entry.spec(scale, seed)): seed in missing for seed in seeds}  # two cells may share a run
+        asked = () if entry.optional else seeds if entry.seeds is None else entry.seeds
+        missing = [seed for seed in asked if seed not in lines]
+        wanted |= {key(entry.spec(scale, seed)): seed in missing for seed in asked}  # two cells may share a run
         plain = found.runs({**spec, "method": "erm", "settings": {}})
         cells[entry.row, entry.column] = Cell(
             entry,
