@@ -84,7 +84,7 @@ def main() -> None:
         runs.append(one(options.first + number, options.separation, options.method))
         if (number + 1) % 10 == 0:
             print(number + 1, covered(runs), flush=True)
-    found = {"method": options.method, "separation": options.separation, "covered": covered(runs), "runs": runs}
+    found = {"method": options.method, "separation": options.separation, "covered": covered(runs)}
     write_whole(options.output or RESULTS, json.dumps(found, indent=1).encode())
 
 

@@ -169,10 +169,10 @@ def test_a_labels_file_is_read_again(tmp_path):
 def test_decisions_become_corrections(tmp_path):
     table = audit_of(["cat", "dog", "cat", "dog"], ["a", "b", "c", "d"])
     made = [
-        Decision(0, 1, "relabel", 1, "anna", "2026-01-01T00:00:00Z"),
-        Decision(1, 1, "keep", None, "anna", "2026-01-01T00:00:00Z"),
-        Decision(2, 1, "skip", None, "ben", "2026-01-01T00:00:00Z"),
-        Decision(3, 2, None, None, "ben", "2026-01-01T00:00:00Z"),
+        Decision(0, 1, "relabel", 1, "first", "2026-01-01T00:00:00Z"),
+        Decision(1, 1, "keep", None, "first", "2026-01-01T00:00:00Z"),
+        Decision(2, 1, "skip", None, "second", "2026-01-01T00:00:00Z"),
+        Decision(3, 2, None, None, "second", "2026-01-01T00:00:00Z"),
     ]
     found = decisions_table(made, table, CLASSES)
     assert found["corrected"].tolist() == ["dog", "dog", None]

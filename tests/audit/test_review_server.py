@@ -22,7 +22,7 @@ CLASSES = ["cat", "dog", "cow"]
 def serving(folder, looks=None, table=None, **options):
     table = audit() if table is None else table
     store = Store(folder / "review.sqlite", run_key(table, CLASSES), table["index"].tolist(), len(CLASSES))
-    with ReviewServer(store, table, CLASSES, looks, who="anna", name="<b>", **options) as server:
+    with ReviewServer(store, table, CLASSES, looks, who="first", name="<b>", **options) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
@@ -73,7 +73,7 @@ def test_the_page_and_its_files(server):
         assert content
     assert b"&lt;b&gt;" in ask(server, "")[1]  # the name of the run is text
     found = json.loads(ask(server, "data")[1])
-    assert (found["count"], found["classes"], found["who"], found["looks"]) == (30, CLASSES, "anna", "images")
+    assert (found["count"], found["classes"], found["who"], found["looks"]) == (30, CLASSES, "first", "images")
 
 
 def test_every_answer_forbids_framing_foreign_scripts_and_storing(server):
@@ -197,8 +197,8 @@ def test_deciding_and_undoing(server):
     status, found = decide(server, (1, 0, "relabel", 2), (2, 0, "keep", None))
     assert status == 200
     assert [(one["example"], one["version"], one["who"]) for one in found["decisions"]] == [
-        (1, 1, "anna"),
-        (2, 1, "anna"),
+        (1, 1, "first"),
+        (2, 1, "first"),
     ]
     assert found["conflicts"] == []
     state = json.loads(ask(server, "state")[1])
@@ -282,7 +282,7 @@ def test_many_windows_at_once(server):
 def test_a_port_in_use_gets_a_sentence(server, tmp_path):
     store = Store(tmp_path / "other.sqlite", "audit 2")
     with pytest.raises(InputError, match=f"port {server.port} is in use: give another with --port"):
-        ReviewServer(store, audit(), CLASSES, who="ben", port=server.port)
+        ReviewServer(store, audit(), CLASSES, who="second", port=server.port)
     store.close()
 
 

@@ -28,61 +28,61 @@ def known(store):
 
 
 def test_a_decision_has_who_and_when_and_is_there_again(store, path):
-    saved, conflicts, batch = store.decide([Change(7, 0, "relabel", 3), Change(8, 0, "keep")], who="anna")
-    assert [(one.example, one.version, one.who) for one in saved] == [(7, 1, "anna"), (8, 1, "anna")]
+    saved, conflicts, batch = store.decide([Change(7, 0, "relabel", 3), Change(8, 0, "keep")], who="first")
+    assert [(one.example, one.version, one.who) for one in saved] == [(7, 1, "first"), (8, 1, "first")]
     assert conflicts == []
     assert batch == 1
     assert saved[0].at.endswith("Z")
     store.close()
     again = Store(path, "audit 1")
     assert known(again) == {7: ("relabel", 3, 1), 8: ("keep", None, 1)}
-    assert again.undoable("anna") == [1]
-    assert again.undoable("ben") == []
+    assert again.undoable("first") == [1]
+    assert again.undoable("second") == []
     again.close()
 
 
 def test_a_change_made_on_an_old_version_is_not_written(store):
-    store.decide([Change(1, 0, "keep")], who="anna")
-    saved, conflicts, _ = store.decide([Change(1, 0, "relabel", 2), Change(2, 0, "relabel", 2)], who="ben")
+    store.decide([Change(1, 0, "keep")], who="first")
+    saved, conflicts, _ = store.decide([Change(1, 0, "relabel", 2), Change(2, 0, "relabel", 2)], who="second")
     assert [one.example for one in saved] == [2]
-    assert [(one.example, one.version, one.now.who, one.now.kind) for one in conflicts] == [(1, 0, "anna", "keep")]
+    assert [(one.example, one.version, one.now.who, one.now.kind) for one in conflicts] == [(1, 0, "first", "keep")]
     assert known(store) == {1: ("keep", None, 1), 2: ("relabel", 2, 1)}
-    saved, conflicts, _ = store.decide([Change(1, 1, "relabel", 2)], who="ben")
+    saved, conflicts, _ = store.decide([Change(1, 1, "relabel", 2)], who="second")
     assert (saved[0].version, conflicts) == (2, [])
 
 
 def test_undoing_brings_back_what_was_before(store):
-    store.decide([Change(1, 0, "keep")], who="anna")
-    batch = store.decide([Change(1, 1, "relabel", 4), Change(2, 0, "skip")], who="anna")[2]
-    saved, conflicts, number = store.undo(batch, who="anna")
+    store.decide([Change(1, 0, "keep")], who="first")
+    batch = store.decide([Change(1, 1, "relabel", 4), Change(2, 0, "skip")], who="first")[2]
+    saved, conflicts, number = store.undo(batch, who="first")
     assert {one.example: one.kind for one in saved} == {1: "keep", 2: None}
     assert conflicts == []
     assert number > batch
     assert known(store) == {1: ("keep", None, 3), 2: (None, None, 2)}
-    assert store.undoable("anna") == [1]  # what undoes is not undone itself
+    assert store.undoable("first") == [1]  # what undoes is not undone itself
     with pytest.raises(InputError, match="decision number 2 is undone already"):
-        store.undo(batch, who="anna")
+        store.undo(batch, who="first")
     with pytest.raises(InputError, match="there is no decision number 99"):
-        store.undo(99, who="anna")
+        store.undo(99, who="first")
 
 
 def test_undoing_does_not_touch_what_others_changed_since(store):
-    batch = store.decide([Change(1, 0, "keep"), Change(2, 0, "keep")], who="anna")[2]
-    store.decide([Change(1, 1, "relabel", 4)], who="ben")
-    saved, conflicts, _ = store.undo(batch, who="anna")
+    batch = store.decide([Change(1, 0, "keep"), Change(2, 0, "keep")], who="first")[2]
+    store.decide([Change(1, 1, "relabel", 4)], who="second")
+    saved, conflicts, _ = store.undo(batch, who="first")
     assert [one.example for one in saved] == [2]
-    assert [(one.example, one.now.who) for one in conflicts] == [(1, "ben")]
+    assert [(one.example, one.now.who) for one in conflicts] == [(1, "second")]
     assert known(store)[1] == ("relabel", 4, 2)
 
 
 def test_changes_since(store):
     _, start = store.changes(0)
     assert start == 0
-    store.decide([Change(1, 0, "keep")], who="anna")
+    store.decide([Change(1, 0, "keep")], who="first")
     changes, last = store.changes(0)
     assert ([one.example for one in changes], last) == ([1], 1)
-    store.decide([Change(2, 0, "keep")], who="anna")
-    store.undo(1, who="anna")
+    store.decide([Change(2, 0, "keep")], who="first")
+    store.undo(1, who="first")
     changes, last = store.changes(last)
     assert ([(one.example, one.kind) for one in changes], last) == ([(1, None), (2, "keep")], 3)
     assert store.changes(last) == ([], 3)
@@ -100,9 +100,9 @@ def test_changes_since(store):
 )
 def test_what_cannot_be_decided_changes_nothing(store, change, said):
     with pytest.raises(InputError, match=said):
-        store.decide([Change(3, 0, "keep"), change], who="anna")
+        store.decide([Change(3, 0, "keep"), change], who="first")
     with pytest.raises(InputError, match="no example is chosen"):
-        store.decide([], who="anna")
+        store.decide([], who="first")
     assert known(store) == {}
 
 

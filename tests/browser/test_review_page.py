@@ -16,7 +16,7 @@ CLASSES = ["cat", "dog", "cow"]
 
 
 @contextmanager
-def serving(folder, table, classes=CLASSES, looks=None, who="anna", least=None):
+def serving(folder, table, classes=CLASSES, looks=None, who="first", least=None):
     store = Store(folder / "review.sqlite", run_key(table, classes), table["index"].tolist(), len(classes))
     with ReviewServer(store, table, classes, looks, who=who, name="a run", least=least) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -73,9 +73,9 @@ def test_ten_relabelled_are_found_again(open_page, tmp_path, table):
         for _ in ten:
             page.keyboard.press("Enter")
         settled(page, 10, ".relabel")
-        assert page.inner_text("#progress") == f"10 of {len(suspects(table))} suspects decided; you are anna"
+        assert page.inner_text("#progress") == f"10 of {len(suspects(table))} suspects decided; you are first"
         page.context.close()
-    with serving(tmp_path, table, who="ben") as server:
+    with serving(tmp_path, table, who="second") as server:
         expected = {i: ("relabel", CLASSES.index(table["suggested"][i])) for i in ten}
         assert kept(server) == expected
         page = ready(open_page(server.link))
@@ -84,7 +84,7 @@ def test_ten_relabelled_are_found_again(open_page, tmp_path, table):
             int(i) for i in page.eval_on_selector_all("#grid li.done", "all => all.map(e => e.dataset.index)")
         ] == ten
         assert page.get_attribute("#grid li.current", "data-index") == str(suspects(table)[10])
-        assert "by anna" in page.inner_text("#grid li.done .state >> nth=0")
+        assert "by first" in page.inner_text("#grid li.done .state >> nth=0")
         page.context.close()
 
 
@@ -173,7 +173,7 @@ def test_two_windows_do_not_lose_each_others_work(open_page, server, table):
         two.keyboard.press("Enter")
         two.wait_for_selector("#banner:not([hidden])")
     assert "Changed in another window meanwhile" in two.inner_text("#banner")
-    assert f"Example {order[0]} is kept by anna" in two.inner_text("#banner")
+    assert f"Example {order[0]} is kept by first" in two.inner_text("#banner")
     assert kept(server) == {order[0]: ("keep", None)}
     two.click("#ours")
     settled(two, 1, ".relabel")
@@ -236,7 +236,7 @@ def test_evidence_is_beside_the_example(open_page, server, table):
 def test_hostile_data_is_shown_as_text(open_page, tmp_path):
     table = audit(len(HOSTILE), HOSTILE, HOSTILE)
     plain = [text.replace("\0", "\ufffd").replace("\ud800", "\ufffd").replace("\x1b", "\ufffd") for text in HOSTILE]
-    with serving(tmp_path, table, HOSTILE, rows_of({"text": HOSTILE}), who="<b>anna</b>", least=0.0001) as server:
+    with serving(tmp_path, table, HOSTILE, rows_of({"text": HOSTILE}), who="<b>first</b>", least=0.0001) as server:
         page = ready(open_page(server.link))
         page.select_option("#what", "all")
         order = table.sort_values("doubt", ascending=False)["index"].tolist()
@@ -249,7 +249,7 @@ def test_hostile_data_is_shown_as_text(open_page, tmp_path):
         assert page.locator("#classes li").count() == 1
         page.keyboard.press("Enter")
         settled(page, 1)
-        assert "<b>anna</b>" in page.inner_text("#grid li.done .state")
+        assert "<b>first</b>" in page.inner_text("#grid li.done .state")
         assert page.evaluate("window.broken") is None
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         page.context.close()

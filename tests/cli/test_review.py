@@ -74,7 +74,7 @@ def decided(run, **changes):
     store = Store(f"{run}/review.sqlite", run_key(table, classes))
     names = [str(name) for name in classes]
     wanted = [Change(int(key[1:]), 0, "relabel", names.index(value)) for key, value in changes.items()]
-    store.decide(wanted, who="anna")
+    store.decide(wanted, who="first")
     store.close()
 
 
@@ -242,7 +242,7 @@ def test_image_folders_get_a_list_and_move_only_when_asked(here, capsys):
     # other corrections only after going back: the audit knows the files by their old places
     table, classes = read_audit("images-run")
     store = Store("images-run/review.sqlite", run_key(table, classes))
-    store.decide([Change(1, 0, "relabel", 1)], who="anna")
+    store.decide([Change(1, 0, "relabel", 1)], who="first")
     store.close()
     said(capsys, "audit images-run --apply corrections --move", "lists other moves, and some of them are made")
     assert call("audit images-run --move-back") == 0
@@ -324,10 +324,10 @@ class Server:
 
 def test_the_command_serves_and_ends(tmp_path, capsys):
     run = handmade(tmp_path / "run")
-    server = Server(run, "--as", "anna b.")
+    server = Server(run, "--as", "first b.")
     try:
-        assert server.ask("data")["who"] == "anna b."
-        assert server.ask("decide", {"changes": [[3, 0, "keep", None]]})["decisions"][0]["who"] == "anna b."
+        assert server.ask("data")["who"] == "first b."
+        assert server.ask("decide", {"changes": [[3, 0, "keep", None]]})["decisions"][0]["who"] == "first b."
         port = re.search(r":(\d+)/", server.link)[1]
         said(capsys, f"review {run} --no-open --port {port}", f"port {port} is in use: give another with --port")
     finally:

@@ -36,7 +36,7 @@ def decisions_table(decisions: Iterable[Decision], audit: pd.DataFrame, classes:
     Example:
         >>> import pandas as pd
         >>> audit = pd.DataFrame({"index": [0, 1], "label": ["cat", "dog"]})
-        >>> decisions_table([Decision(1, 1, "relabel", 0, "anna", "")], audit, ["cat", "dog"])["corrected"].tolist()
+        >>> decisions_table([Decision(1, 1, "relabel", 0, "first", "")], audit, ["cat", "dog"])["corrected"].tolist()
         ['cat']
     """
     import pandas as pd

@@ -118,8 +118,8 @@ def check_name(name: str) -> str:
     """Somebody's name, short enough to stand beside a decision.
 
     Example:
-        >>> check_name(" anna ")
-        'anna'
+        >>> check_name(" first ")
+        'first'
         >>> check_name("")
         Traceback (most recent call last):
         ...

@@ -39,7 +39,7 @@ def files(packed: dict[str, Any], who: str, name: str, looks: Looks | None) -> d
         looks: how the examples are shown.
 
     Example:
-        >>> sorted(files({"count": 0}, "anna", "a run", None))
+        >>> sorted(files({"count": 0}, "first", "a run", None))
         ['', 'data', 'icon.svg', 'review.js', 'style.css']
     """
     style = [REPORT / "style.css", REPORT / "report.css", HERE / "review.css"]

@@ -67,7 +67,7 @@ class ReviewServer(ThreadingHTTPServer):
         >>> columns = {"index": [0, 1], "label": ["a", "b"], "suggested": ["a", "a"], "probability": [1, 0.7]}
         >>> table = pd.DataFrame({**columns, "doubt": [0.1, 0.9]})
         >>> store = Store(f"{tempfile.mkdtemp()}/review.sqlite", "audit 1")
-        >>> server = ReviewServer(store, table, ["a", "b"], who="anna")
+        >>> server = ReviewServer(store, table, ["a", "b"], who="first")
         >>> server.link
         'http://127.0.0.1:.../.../'
         >>> server.server_close()

@@ -64,7 +64,7 @@ class Decision:
         at: when, in UTC.
 
     Example:
-        >>> Decision(7, 1, "keep", None, "anna", "2026-01-01T12:00:00Z").plain()["kind"]
+        >>> Decision(7, 1, "keep", None, "first", "2026-01-01T12:00:00Z").plain()["kind"]
         'keep'
     """
 
@@ -90,8 +90,8 @@ class Conflict:
         now: what is decided; None where nothing is.
 
     Example:
-        >>> Conflict(7, 0, Decision(7, 1, "keep", None, "anna", "")).now.who
-        'anna'
+        >>> Conflict(7, 0, Decision(7, 1, "keep", None, "first", "")).now.who
+        'first'
     """
 
     example: int
@@ -132,12 +132,12 @@ class Store:
     Example:
         >>> import tempfile
         >>> store = Store(Path(tempfile.mkdtemp()) / "review.sqlite", "audit 1")
-        >>> saved, conflicts, batch = store.decide([Change(7, 0, "relabel", 3), Change(9, 0, "keep")], who="anna")
+        >>> saved, conflicts, batch = store.decide([Change(7, 0, "relabel", 3), Change(9, 0, "keep")], who="first")
         >>> [one.version for one in saved], conflicts
         ([1, 1], [])
-        >>> store.decide([Change(7, 0, "keep")], who="ben")[1][0].now.who
-        'anna'
-        >>> [one.kind for one in store.undo(batch, who="anna")[0]]
+        >>> store.decide([Change(7, 0, "keep")], who="second")[1][0].now.who
+        'first'
+        >>> [one.kind for one in store.undo(batch, who="first")[0]]
         [None, None]
         >>> store.close()
     """
