@@ -38,6 +38,7 @@ def go(specs, folder, engine, tell=lambda event: None):
     return substance(read(folder / "r.jsonl"))
 
 
+@pytest.mark.slow
 def test_ray_says_what_one_process_says(tmp_path, cluster):
     told = []
     specs = [*SPECS, tiny(labels="human:nobody")]

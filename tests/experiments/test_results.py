@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from multiprocessing import get_context
 
 import pytest
@@ -46,7 +47,8 @@ def test_a_line_that_was_cut_off_costs_no_other(tmp_path, caplog, end):
     cut = '{"key": "2", "text": "é"}'.encode()[:end]
     file = tmp_path / "a.jsonl"
     file.write_bytes(b'{"key": "1"}\n' + cut)
-    assert [line["key"] for line in read(file)] == ["1"]
+    with caplog.at_level(logging.WARNING, logger="crust"):  # whatever a command of an earlier test has set
+        assert [line["key"] for line in read(file)] == ["1"]
     assert "line 2 of" in caplog.text
     append(file, {"key": "3"})
     assert [line["key"] for line in read(file)] == ["1", "3"]
