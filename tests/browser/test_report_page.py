@@ -131,6 +131,7 @@ def large(n=100_000):
     return audit(n, classes, [f"folder {i % 100}/image number {i:06d}.jpeg" for i in range(n)]), classes
 
 
+@pytest.mark.slow  # measures time
 def test_a_hundred_thousand_examples(open_page, tmp_path):
     """Usable within two seconds: opened, and a filter and a search answered. The best of some: machines are busy."""
     table, classes = large()

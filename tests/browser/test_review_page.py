@@ -283,6 +283,7 @@ def test_it_fits_every_screen(open_page, server, width, scheme):
     assert page.evaluate("document.querySelector('#actions').getBoundingClientRect().bottom <= innerHeight + 1")
 
 
+@pytest.mark.slow  # measures time
 def test_a_hundred_thousand_examples(open_page, tmp_path):
     """Usable within two seconds: opened, and the first decision on disk. The best of some: machines are busy."""
     classes = [f"class {i}" for i in range(100)]
