@@ -5,7 +5,7 @@ import torch
 from tests.training.common import CLASSES, FAST, examples, fit, network
 from torch import nn
 
-from crust.api import _maker
+from crust.api.networks import maker
 from crust.training.context import Context
 from crust.training.method import Batch, Known, Output
 from crust.training.processes import Processes
@@ -14,7 +14,7 @@ from crust.training.settings import TrainSettings
 
 def other_network(norm: bool = False) -> nn.Module:
     """The second network of a run on the clouds with seed 0."""
-    return _maker(network(norm), examples(), TrainSettings(**FAST))(1)
+    return maker(network(norm), examples(), TrainSettings(**FAST))(1)
 
 
 def hand_made(epoch: int = 0, n: int = 60, rate: float = 0.2, norm: bool = False, **more) -> tuple[Context, Batch]:
