@@ -215,6 +215,11 @@ def test_nothing_there_and_no_network(tmp_path, monkeypatch):
     ) as caught:
         load("cifar100", data_dir=tmp_path / "data")
     assert "\n" not in str(caught.value)
+    assert not (tmp_path / "data").exists()  # a name that was mistyped leaves no folder
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(InputError, match="failed"):
+        load("cifar100", data_dir=tmp_path / "mine")
+    assert (tmp_path / "mine").exists()
 
 
 def test_what_was_downloaded_is_read(tmp_path, monkeypatch):

@@ -182,6 +182,7 @@ def _progress(total: int) -> Any:
 def _next(form: str, place: Path, options: dict[str, Any]) -> str:
     if form == "labels":
         data = options.get("data") or "DATA"
-        return f"crust train {shlex.quote(str(data))} --labels {shlex.quote(str(place))}"
+        some = f" --limit {options['limit']}" if options.get("limit") is not None else ""
+        return f"crust train {shlex.quote(str(data))}{some} --labels {shlex.quote(str(place))}"
     column = options.get("label_column")
     return f"crust train {shlex.quote(str(place))}" + (f" --label-column {shlex.quote(column)}" if column else "")

@@ -110,10 +110,10 @@ def _examples(run: Path, options: dict[str, Any], seed: int, data_dir: str | Non
 
     import yaml
 
-    from crust.cli.train import _labels, _load
+    from crust.cli.training_data import load_data, with_labels
 
     if options.get("data") is not None:
-        examples = _labels(_load(options), options, seed)[0]
+        examples = with_labels(load_data(options), options, seed)[0]
     else:
         from crust.data import load
         from crust.experiments.running import labels_of

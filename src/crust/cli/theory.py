@@ -79,12 +79,12 @@ def open_run(folder: Path, data_dir: str | None) -> Reopened:
     config_of(folder)
     if (folder / "recipe.yaml").is_file():
         from crust.cli import recipe
-        from crust.cli.train import _labels, _load
+        from crust.cli.training_data import load_data, with_labels
 
         options, settings = recipe.merge(recipe.read(folder / "recipe.yaml"), {}, {})
         if data_dir is not None:
             options["data_dir"] = data_dir
-        examples, truth, _ = _labels(_load(options), options, int(settings.get("seed", 0)))
+        examples, truth, _ = with_labels(load_data(options), options, int(settings.get("seed", 0)))
         return Reopened(folder, examples, truth)
     if (folder / "spec.json").is_file():
         return reopen(folder, data_dir=data_dir)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 import shlex
 import time
 from pathlib import Path
@@ -14,13 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crust.cli import recipe as recipes
-from crust.cli.messages import Stopped, duration, percent, show_log
+from crust.cli.messages import Stopped, show_log
 from crust.cli.progress import EpochProgress
+from crust.cli.train_summary import print_summary
+from crust.cli.training_data import load_data, with_labels
 from crust.errors import InputError, choices
 
 if TYPE_CHECKING:
     from crust.api import Result
-    from crust.data import Bundle, Examples
+    from crust.data import Examples
     from crust.noise import RealisedNoise
 
 LABELS = "Labels"
@@ -189,7 +190,7 @@ def train(
     start = time.perf_counter()
     result = run(options, settings, output, resume, quiet)
     if not quiet and result.recorder is not None and result.recorder.context.processes.first:
-        _print_summary(result, options, time.perf_counter() - start, resume)
+        print_summary(result, options, time.perf_counter() - start, resume)
 
 
 def run(options: dict[str, Any], settings: dict[str, Any], output: Path | None, resume: bool, quiet: bool) -> Result:
@@ -208,8 +209,8 @@ def run(options: dict[str, Any], settings: dict[str, Any], output: Path | None, 
 
     import crust
 
-    bundle = _load(options)
-    examples, truth, noise = _labels(bundle, options, experiment.seed)
+    bundle = load_data(options)
+    examples, truth, noise = with_labels(bundle, options, experiment.seed)
     options.setdefault("model", _usual_model(examples))
     files = {
         "recipe.yaml": recipes.full(options, experiment, own),
@@ -302,45 +303,6 @@ def _new_folder(options: dict[str, Any]) -> Path:
     return found
 
 
-def _load(options: dict[str, Any]) -> Bundle:
-    from crust.data import load
-
-    names = ("data_dir", "label_column", "image_size", "skip_broken", "limit", "test")
-    return load(options["data"], **{name: options[name] for name in names if options.get(name) is not None})
-
-
-def _labels(bundle: Bundle, options: dict[str, Any], seed: int) -> tuple[Examples, Any, RealisedNoise | None]:
-    """The examples with the labels to train on, the true labels where they are known, and the noise that was made."""
-    from crust.data import read_labels
-
-    examples = bundle.train
-    if options.get("noise") is not None:
-        noise = _noise(bundle, str(options["noise"]), seed)
-        return examples.with_labels(noise.labels), examples.labels, noise
-    found = {}
-    for name in ("labels", "true_labels"):
-        if options.get(name) is not None:
-            found[name] = read_labels(options[name], bundle.total, examples.classes, bundle.rows, examples.ids)
-    if "labels" in found:
-        examples = examples.with_labels(found["labels"])
-    return examples, found.get("true_labels"), None
-
-
-def _noise(bundle: Bundle, text: str, seed: int) -> RealisedNoise:
-    from crust.noise import parse_noise, realise
-
-    examples, features = bundle.train, None
-    if parse_noise(text).name == "instance":
-        if examples.kind == "dataset":
-            raise InputError("instance noise needs the examples in memory: use another noise, or a --limit")
-        features = examples.inputs.numpy()
-        if features.dtype.kind == "u":
-            features = features / 255.0
-    return realise(
-        examples.labels, text, len(examples.classes), seed, features=features, superclasses=bundle.superclasses
-    )
-
-
 def _usual_model(examples: Examples) -> str:
     """What to train where nothing is said: by the size of an example."""
     if len(examples.shape) < 3:
@@ -370,40 +332,3 @@ def _how_to_resume(folder: Path, finished: int | None, epochs: int) -> str:
         return "stopped before the first epoch was finished: start again"
     done = "what was finished" if finished is None else f"epoch {finished} of {epochs}"
     return f"stopped; {done} is saved, go on with: crust train --resume -o {shlex.quote(str(folder))}"
-
-
-def _measured(history: Any) -> dict[str, str]:
-    """The accuracies of a run by their names in its history, and what they are called: `imagenet top-5 accuracy`."""
-    names = {key for line in history for key in line if re.match(r"test_(accuracy|top\d+)", key)}
-    found = {}
-    for key in sorted(names, key=lambda key: (key.split("_")[2:], key)):
-        _, kind, *words = key.split("_", 2)
-        top = "" if kind == "accuracy" else f" top-{kind.removeprefix('top')}"
-        found[key] = f"{words[0] if words else 'test'}{top} accuracy"
-    return {**found, "val_accuracy": "validation (noisy) accuracy"}
-
-
-def _print_summary(result: Result, options: dict[str, Any], seconds: float, resumed: bool) -> None:
-    history, lines, folder = result.history, result.history.lines, result.run_dir
-    since = " since it was resumed" if resumed else ""
-    typer.echo(
-        f"{options['method']}, {options['model']} on {options['data']}: "
-        f"{len(history)} epoch{'s' * (len(history) > 1)}, {duration(seconds)}{since}"
-    )
-    for key, name in _measured(history).items():
-        found = history.accuracy(key)
-        if found["last"] is not None:
-            last, last10, best = (percent(found[each]) for each in ("last", "last10", "best"))
-            typer.echo(f"{name}: last {last}, mean of the last ten {last10}, best {best}")
-    for name, known in ((lines[-1].get("knowledge") or {}) if lines else {}).items():
-        shown = percent(known["value"]) if isinstance(known["value"], float) else known["value"]
-        typer.echo(f"{name.replace('_', ' ')}: {shown}, {known['source']}")
-    if lines and "stopped" in lines[-1]:
-        passes = sum(lines[-1]["passes"].values())
-        typer.echo(f"stopped after {passes} passes on examples, as the budget says")
-    if lines and lines[-1].get("clean") is not None:
-        typer.echo(f"right labels among those trained on: {percent(lines[-1]['clean'])}")
-    if result.recorder is not None and "val_accuracy" in history.lines[-1]:
-        typer.echo(f"kept: the model of epoch {result.recorder.state.best_epoch}, the best on held-out noisy labels")
-    typer.echo(f"written to: {folder}")
-    typer.echo(f"next: crust audit {shlex.quote(str(folder))}")

@@ -111,10 +111,13 @@ def _download(name: str, folder: Path) -> None:
 
     kind = datasets.CIFAR10 if name == "cifar10" else datasets.CIFAR100
     log.info("downloading %s to %s", name, folder)
+    new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         download_and_extract_archive(kind.url, str(folder), filename=kind.filename, md5=kind.tgz_md5)
     except Exception as error:  # no network, no space, a wrong checksum: the user needs the same one thing
+        if new and folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()  # a wrong name leaves nothing behind
         reason = next(iter(str(error).splitlines()), type(error).__name__).rstrip(". ")
         raise InputError(
             f"{folder} has neither {FOLDERS[name]} nor {name}.npz, and the download failed ({reason}): "
