@@ -15,13 +15,11 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import fcntl
 import json
 import platform
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +31,7 @@ from crust.api import fit
 from crust.data import load
 from crust.errors import CrustError
 from crust.experiments import append, find, key, make, read, run
+from crust.experiments.engines.work import claim
 from crust.experiments.running import labels_of
 from crust.experiments.tables import bold_best, markdown
 from crust.files import write_whole
@@ -107,7 +106,7 @@ def run_one(
         place = folder / key(spec)
         if find(read(results), spec) is not None or (place / "error.txt").exists():
             continue
-        with claimed(place) as mine:
+        with claim(place) as mine:
             if not mine or find(read(results), spec) is not None:  # another has just ended it
                 continue
             name = f"{spec['labels']} {spec['method']} {spec.get('fold', '')} ({key(spec)})"
@@ -172,19 +171,6 @@ def fold_of(labels: np.ndarray, folds: int, seed: int) -> np.ndarray:
     found = np.empty(len(labels), np.int64)
     found[order] = np.arange(len(labels)) % folds
     return found
-
-
-@contextmanager
-def claimed(place: Path) -> Iterator[bool]:
-    """Whether the training is ours: a lock that ends with the process that holds it."""
-    place.mkdir(parents=True, exist_ok=True)
-    with (place / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield True
 
 
 # ------------------------------------------------------------ comparing

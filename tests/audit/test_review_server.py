@@ -3,40 +3,23 @@
 import http.client
 import json
 import threading
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
 from PIL import Image
 from tests.audit.samples import HOSTILE, audit
+from tests.audit.serving import CLASSES, serving
 
 from crust.audit.looks import Pictures, as_image, rows_of
-from crust.audit.review import ReviewServer, Store, run_key
+from crust.audit.review import ReviewServer, Store
 from crust.audit.review.server import BODY
 from crust.errors import InputError
-
-CLASSES = ["cat", "dog", "cow"]
-
-
-@contextmanager
-def serving(folder, looks=None, table=None, **options):
-    table = audit() if table is None else table
-    store = Store(folder / "review.sqlite", run_key(table, CLASSES), table["index"].tolist(), len(CLASSES))
-    with ReviewServer(store, table, CLASSES, looks, who="first", name="<b>", **options) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
-            store.close()
 
 
 @pytest.fixture
 def server(tmp_path):
     pixels = Pictures(lambda index: as_image(np.full((3, 40, 50), index, np.uint8)))
-    with serving(tmp_path, pixels) as found:
+    with serving(tmp_path, audit(), looks=pixels, name="<b>") as found:
         yield found
 
 
@@ -176,7 +159,7 @@ def test_an_image_that_is_gone_is_said_to_be(tmp_path):
     def gone(index):
         raise InputError("cat/a.jpg cannot be read as an image (no such file)")
 
-    with serving(tmp_path, Pictures(gone)) as server:
+    with serving(tmp_path, audit(), looks=Pictures(gone)) as server:
         answer, content = ask(server, "image/1")
         assert answer.status == 404
         assert "image 1 cannot be read" in json.loads(content)["error"]
@@ -185,7 +168,7 @@ def test_an_image_that_is_gone_is_said_to_be(tmp_path):
 
 def test_rows_come_as_text(tmp_path):
     texts = [HOSTILE[i % len(HOSTILE)] for i in range(30)]
-    with serving(tmp_path, rows_of({"text": texts})) as server:
+    with serving(tmp_path, audit(), looks=rows_of({"text": texts})) as server:
         raw = ask(server, "row/0")[1]
         assert b"<" not in raw
         assert json.loads(raw)["row"] == [texts[0]]

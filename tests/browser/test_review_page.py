@@ -1,32 +1,15 @@
 """The review page in a real browser: by keyboard, many at once, in two windows, and again after it was closed."""
 
-import threading
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
 from tests.audit.samples import HOSTILE, audit
+from tests.audit.serving import CLASSES, serving
 
 from crust.audit.looks import Pictures, as_image, rows_of
-from crust.audit.review import ReviewServer, Store, run_key
 
 pytestmark = pytest.mark.browser
-
-CLASSES = ["cat", "dog", "cow"]
-
-
-@contextmanager
-def serving(folder, table, classes=CLASSES, looks=None, who="first", least=None):
-    store = Store(folder / "review.sqlite", run_key(table, classes), table["index"].tolist(), len(classes))
-    with ReviewServer(store, table, classes, looks, who=who, name="a run", least=least) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
-            store.close()
 
 
 @pytest.fixture

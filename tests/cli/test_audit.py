@@ -6,14 +6,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-
-from crust.cli import main
-
-
-def call(words):
-    with pytest.raises(SystemExit) as caught:
-        main(words.split())
-    return caught.value.code
+from tests.cli.common import call
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from tests.cli.common import call
 from torch import nn
 
 import crust
-from crust.cli import main
 from crust.errors import CrustError, InputError
 
 N = 40
@@ -22,12 +22,6 @@ X = RNG.normal(size=(N, 3)).astype(np.float32)
 Y = np.arange(N) % 2
 FAST = {"method": "erm", "epochs": 2, "batch_size": 16, "learning_rate": 0.01}
 TRAIN = "--method erm --epochs 2 --batch-size 16 --learning-rate 0.01 -q"
-
-
-def call(words):
-    with pytest.raises(SystemExit) as caught:
-        main(words.split())
-    return caught.value.code
 
 
 @pytest.fixture(autouse=True)

@@ -3,16 +3,9 @@
 import json
 
 import pytest
-
-from crust.cli import main
+from tests.cli.common import call
 
 SMALL = "train digits --limit 150 --model mlp --epochs 9 --batch-size 32 --method erm"
-
-
-def call(words):
-    with pytest.raises(SystemExit) as caught:
-        main(words.split())
-    return caught.value.code
 
 
 def test_a_budget_stops_a_run_and_says_so(tmp_path, capsys):

@@ -10,18 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from tests.cli.common import call
 
 from crust.audit import read_audit
-from crust.cli import demo_facts, demo_page, main, progress
+from crust.cli import demo_facts, demo_page, progress
 from crust.data import Examples
 
 HOSTILE = '"><script src=https://evil.example/x.js></script><img src=//evil.example onerror=alert(1)>\u202e'
-
-
-def call(words):
-    with pytest.raises(SystemExit) as caught:
-        main(words.split())
-    return caught.value.code
 
 
 class Page(HTMLParser):

@@ -10,9 +10,10 @@ from collections import namedtuple
 from pathlib import Path
 
 import pytest
+from tests.cli.common import call
 from tests.experiments.common import substance
 
-from crust.cli import grid_progress, main
+from crust.cli import grid_progress
 from crust.experiments import key, make, read
 from crust.experiments.engines import work as one_run
 from crust.experiments.paper import EXPERIMENTS
@@ -28,12 +29,6 @@ runs:
   - method: crust
     share: [0.3, 0.5]
 """
-
-
-def call(words):
-    with pytest.raises(SystemExit) as caught:
-        main(words.split())
-    return caught.value.code
 
 
 @pytest.fixture(autouse=True)

@@ -6,14 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from tests.cli.common import call
 
-from crust.cli import main, recipe
-
-
-def call(words):
-    with pytest.raises(SystemExit) as caught:
-        main(words.split())
-    return caught.value.code
+from crust.cli import recipe
 
 
 @pytest.fixture

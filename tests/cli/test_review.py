@@ -17,18 +17,12 @@ import pytest
 import yaml
 from PIL import Image
 from tests.audit.samples import audit
+from tests.cli.common import call
 
 from crust.audit import read_audit
 from crust.audit.review import Change, Store, run_key
-from crust.cli import main
 
 FAST = "--model mlp --method erm --epochs 1 --batch-size 32 -q"
-
-
-def call(words):
-    with pytest.raises(SystemExit) as caught:
-        main(words.split() if isinstance(words, str) else words)
-    return caught.value.code
 
 
 @pytest.fixture(scope="module")

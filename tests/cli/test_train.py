@@ -8,18 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from tests.cli.common import call
 
-from crust.cli import main, progress, recipe
+from crust.cli import progress, recipe
 from crust.methods import METHODS
 from crust.training.settings import TrainSettings, split_settings
 
 SMALL = "digits --model mlp --limit 300 --batch-size 32 --epochs 2"
-
-
-def call(words):
-    with pytest.raises(SystemExit) as caught:
-        main(words.split())
-    return caught.value.code
 
 
 @pytest.fixture(scope="module")

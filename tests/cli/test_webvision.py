@@ -9,22 +9,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from tests.cli.common import call
 from tests.data.webvision_files import write_webvision
 
 import crust
 from crust import data
-from crust.cli import main
 from crust.experiments import make, run
 
 ROOT = Path(__file__).parents[2]
 SMALL = "--model resnet8 --image-size 32 --epochs 2 --batch-size 6 --learning-rate 0.01 --workers 0 --set top=2"
 KEYS = ["test_accuracy", "test_top2", "test_accuracy_imagenet", "test_top2_imagenet"]
-
-
-def call(words):
-    with pytest.raises(SystemExit) as caught:
-        main(words.split())
-    return caught.value.code
 
 
 def lines_of(folder):

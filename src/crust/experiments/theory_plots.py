@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from io import BytesIO
+from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from crust.experiments.drawing import png
 from crust.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Draw: TypeAlias = "Callable[[Axes, dict[str, Any]], None]"
+Draw: TypeAlias = "Callable[..., None]"  # axes, and the summary
 GREY, INK, RED, BLUE, GREEN = "#9aa5b1", "#1f2933", "#d64545", "#2f6fb0", "#3f9142"
 LINES = {
     "right": ("right labels", GREEN, "-"),
@@ -115,20 +116,4 @@ def shown_cut(cut: Any) -> str:
 
 
 def _picture(draws: list[Draw], summary: dict[str, Any]) -> bytes:
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    style: dict[Any, Any] = {
-        "font.size": 9,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.edgecolor": "#7b8794",
-    }
-    buffer = BytesIO()
-    with matplotlib.rc_context(style):
-        figure = Figure(figsize=(5.2 * len(draws), 4.0), dpi=130, layout="constrained")
-        every = figure.subplots(1, len(draws), squeeze=False)[0]
-        for axes, draw in zip(every, draws, strict=True):
-            draw(axes, summary)
-        figure.savefig(buffer, format="png")
-    return buffer.getvalue()
+    return png([partial(draw, summary=summary) for draw in draws], width=5.2, height=4.0)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
+from functools import partial
 from statistics import mean, stdev
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from crust.experiments.drawing import png
 from crust.experiments.outputs.summary import Cell, number_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 COLOURS = ("#b45309", "#1d6fb8", "#3f7d20", "#7b3fa0", "#b42318", "#52606d")
 STYLES = ("-", "--", ":", "-.")  # for those who do not see colours
@@ -67,38 +71,28 @@ def picture(panels: Mapping[str, Mapping[str, Curve | None]]) -> bytes:
     Args:
         panels: by title, then by the name of the curve.
     """
-    import matplotlib
-    from matplotlib.figure import Figure
+    draws = [partial(_panel, title=title, curves=curves) for title, curves in panels.items()]
+    return png(draws, width=4.2, height=3.6, sharex=True)
+
+
+def _panel(axes: Axes, title: str, curves: Mapping[str, Curve | None]) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    style: dict[Any, Any] = {
-        "font.size": 9,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.edgecolor": "#7b8794",
-    }
-    buffer = BytesIO()
-    with matplotlib.rc_context(style):
-        figure = Figure(figsize=(4.2 * len(panels), 3.6), dpi=130, layout="constrained")
-        every = figure.subplots(1, len(panels), squeeze=False, sharex=True)[0]
-        for axes, (title, curves) in zip(every, panels.items(), strict=True):
-            for number, (name, found) in enumerate(curves.items()):
-                if found is None:
-                    continue
-                colour = COLOURS[number % len(COLOURS)]
-                points = found.points()
-                epochs, middle = [x for x, _, _ in points], [100 * y for _, y, _ in points]
-                axes.plot(epochs, middle, STYLES[number % len(STYLES)], color=colour, linewidth=1.8, label=name)
-                low, high = ([100 * (y + sign * d) for _, y, d in points] for sign in (-1, 1))
-                axes.fill_between(epochs, low, high, color=colour, alpha=0.18, linewidth=0)
-            axes.set_title(title, loc="left", color="#1f2933")
-            axes.set_xlabel("epoch")
-            axes.grid(axis="y", color="#e4e7eb", linewidth=0.8)
-            axes.yaxis.set_major_locator(MaxNLocator(steps=[1, 2, 5, 10], integer=True))
-            axes.yaxis.set_major_formatter("{x:.0f}%")
-            if any(curves.values()):
-                axes.legend(frameon=False)
-            else:
-                axes.text(0.5, 0.5, "no runs yet", ha="center", va="center", transform=axes.transAxes)
-        figure.savefig(buffer, format="png")
-    return buffer.getvalue()
+    for number, (name, found) in enumerate(curves.items()):
+        if found is None:
+            continue
+        colour = COLOURS[number % len(COLOURS)]
+        points = found.points()
+        epochs, middle = [x for x, _, _ in points], [100 * y for _, y, _ in points]
+        axes.plot(epochs, middle, STYLES[number % len(STYLES)], color=colour, linewidth=1.8, label=name)
+        low, high = ([100 * (y + sign * d) for _, y, d in points] for sign in (-1, 1))
+        axes.fill_between(epochs, low, high, color=colour, alpha=0.18, linewidth=0)
+    axes.set_title(title, loc="left", color="#1f2933")
+    axes.set_xlabel("epoch")
+    axes.grid(axis="y", color="#e4e7eb", linewidth=0.8)
+    axes.yaxis.set_major_locator(MaxNLocator(steps=[1, 2, 5, 10], integer=True))
+    axes.yaxis.set_major_formatter("{x:.0f}%")
+    if any(curves.values()):
+        axes.legend(frameon=False)
+    else:
+        axes.text(0.5, 0.5, "no runs yet", ha="center", va="center", transform=axes.transAxes)
