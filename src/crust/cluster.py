@@ -6,11 +6,14 @@ import logging
 import os
 import re
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from crust.errors import InputError, require
 
 REACH = 5.0  # seconds to wait for an answer; Ray itself would wait for a very long time
+ALONE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # 0: Ray takes 127.0.0.1 for its address, as on systems without clusters
 
 
 def connect(address: str | None = None, cpus: int | None = None) -> tuple[Any, bool]:
@@ -18,7 +21,7 @@ def connect(address: str | None = None, cpus: int | None = None) -> tuple[Any, b
 
     Args:
         address: such as `auto`, `10.0.0.1:6379` or `ray://10.0.0.1:10001`; None: that of RAY_ADDRESS, else a cluster of
-            our own on this machine.
+            our own on this machine, which listens on loopback only.
         cpus: how many cores our own may use; default: all.
 
     Returns:
@@ -41,7 +44,8 @@ def connect(address: str | None = None, cpus: int | None = None) -> tuple[Any, b
     where = address or os.environ.get("RAY_ADDRESS")
     try:
         if where in (None, "local"):
-            ray.init(address="local", num_cpus=cpus, include_dashboard=False, **quiet)
+            with _on_loopback(ray):
+                ray.init(address="local", num_cpus=cpus, include_dashboard=False, **quiet)
         else:
             assert where is not None
             _reach(where)
@@ -55,6 +59,25 @@ def connect(address: str | None = None, cpus: int | None = None) -> tuple[Any, b
             "to use this machine"
         ) from None
     return ray, True
+
+
+@contextmanager
+def _on_loopback(ray: Any) -> Iterator[None]:
+    """A Ray that is started here is heard on this machine only; by itself it would listen on every interface.
+
+    Its processes read this from the environment; this one has read it already, when Ray was imported.
+    """
+    constants = ray._private.ray_constants
+    before, known = os.environ.get(ALONE), constants.ENABLE_RAY_CLUSTER
+    os.environ[ALONE], constants.ENABLE_RAY_CLUSTER = "0", False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = known
+        if before is None:
+            del os.environ[ALONE]
+        else:
+            os.environ[ALONE] = before
 
 
 def _reach(address: str) -> None:

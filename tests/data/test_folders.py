@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 
 import numpy as np
 import pytest
@@ -217,3 +218,11 @@ def test_folders_that_are_none(tmp_path):
         load(tmp_path / "split", image_size=0)
     with pytest.raises(InputError, match="no images"):
         load_new(tmp_path / "empty", {"format": "images", "classes": ["a"], "shape": [3, 8, 8]})
+
+
+@pytest.mark.parametrize("name", [b"cat/caf\xe9.png", b"caf\xe9/0.png"])
+def test_names_that_no_table_can_hold(tmp_path, name):
+    write_classes(tmp_path, 1)
+    write_image(tmp_path / os.fsdecode(name))
+    with pytest.raises(InputError, match=r"the name b'caf\\xe9(\.png)?' in .* is not UTF-8: rename it"):
+        load(tmp_path)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from tests.selection.common import proxies
 from tests.selection.test_shard_files import assert_same, write
@@ -61,6 +62,18 @@ def test_ray_finds_what_one_process_finds(engine, tmp_path):
         list(Ray("127.0.0.1:1").map(abs, [1]))
     with pytest.raises(InputError, match=r"part-000\.npy has 1 row with NaN or infinite values \(row 3\)"):
         crust.select(write(tmp_path / "bad", bad, [700, 800]), 30, engine=engine, **options)
+
+
+def test_a_ray_that_is_started_here_is_heard_here_only(engine):
+    assert list(engine.map(abs, [-1])) == [1]
+    here = psutil.Process()
+    heard = {
+        socket.laddr.ip.removeprefix("::ffff:")
+        for process in (here, *here.children(recursive=True))
+        for socket in process.net_connections()
+        if socket.status == psutil.CONN_LISTEN
+    }
+    assert heard == {"127.0.0.1"}
 
 
 @pytest.mark.slow

@@ -141,6 +141,11 @@ def list_images(folder: Path) -> list[str]:
         folders[:] = sorted(name for name in folders if not is_hidden(name))
         below = Path(parent).relative_to(folder)
         found += [(below / n).as_posix() for n in files if n.lower().endswith(SUFFIXES) and not is_hidden(n)]
+    for name in (folder.name, *found):
+        try:
+            name.encode()
+        except UnicodeEncodeError:  # before a long training, since no table or page could name it
+            raise InputError(f"the name {os.fsencode(name)!r} in {folder.parent} is not UTF-8: rename it") from None
     return sorted(found)
 
 
