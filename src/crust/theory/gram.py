@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from crust.errors import InputError
+from crust.theory.factored import products
 from crust.theory.jacobian import Jacobian, shown
 
 log = logging.getLogger("crust")
@@ -33,7 +34,7 @@ def check_memory(jacobian: Jacobian) -> None:
             f"{jacobian.n} examples with {jacobian.outputs} outputs take {shown(needed(rows))} for the products of "
             f"all pairs of gradients, and {shown(jacobian.memory)} may be used: give fewer examples"
         )
-    one = 2.0 * jacobian.outputs * jacobian.m * jacobian.dtype.itemsize
+    one = 2.0 * jacobian.outputs * jacobian.factors.columns * jacobian.dtype.itemsize
     if needed(rows) / 2 + one > jacobian.memory:
         raise InputError(
             f"the gradients of one example, {jacobian.outputs} outputs by {jacobian.m} parameters, take {shown(one)}, "
@@ -53,16 +54,17 @@ def gram(jacobian: Jacobian) -> NDArray[np.float64]:
     outputs, size = jacobian.outputs, jacobian.shape[0]
     found = np.empty((size, size))
     free = (jacobian.memory - needed(size) / 2) / 3
-    panel = int(max(1, free // (outputs * jacobian.m * jacobian.dtype.itemsize)))
-    step = jacobian.at_once()
+    factors = jacobian.factors
+    panel = int(max(1, free // (outputs * factors.columns * jacobian.dtype.itemsize)))
+    step = factors.at_once()
     for low in range(0, jacobian.n, panel):
         high = min(low + panel, jacobian.n)
-        kept = jacobian.rows(np.arange(low, high))
+        kept = factors.rows(np.arange(low, high))
         here = slice(low * outputs, high * outputs)
-        found[here, here] = (kept @ kept.T).cpu().numpy()
+        found[here, here] = products(kept, kept).cpu().numpy()
         for first in range(high, jacobian.n, step):
             last = min(first + step, jacobian.n)
-            block = (kept @ jacobian.rows(np.arange(first, last)).T).cpu().numpy()
+            block = products(kept, factors.rows(np.arange(first, last))).cpu().numpy()
             there = slice(first * outputs, last * outputs)
             found[here, there], found[there, here] = block, block.T
         log.info("gradients: %d of %d examples", high, jacobian.n)

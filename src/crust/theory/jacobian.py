@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from torch.func import functional_call, jacrev, jvp, vjp, vmap
 
 from crust.errors import InputError
 from crust.networks import cut, device_of, evaluating, logits_of, move
+from crust.theory.factored import Factors
 
 AT_ONCE = 2**30  # bytes of rows and what they need on the way, at most
 
@@ -76,6 +78,11 @@ class Jacobian:
         size = len(next(iter(named.values()))) if named else len(x)
         return out.reshape(size, -1)
 
+    def single(self, parameters: dict[str, Tensor], x: Any) -> Tensor:
+        """Outputs of one input, (C,)."""
+        alone = {name: value[None] for name, value in x.items()} if isinstance(x, Mapping) else x[None]
+        return self.values(parameters, alone)[0]
+
     def flat(self, parameters: dict[str, Tensor] | None = None) -> Tensor:
         """Parameters as one vector."""
         return torch.cat([value.reshape(-1) for value in (parameters or self.parameters).values()])
@@ -113,9 +120,14 @@ class Jacobian:
 
     # ------------------------------------------------------------ rows
 
-    def at_once(self) -> int:
-        """How many examples' rows are computed together."""
-        bytes_each = 4 * self.outputs * self.m * self.dtype.itemsize
+    @cached_property
+    def factors(self) -> Factors:
+        """The same rows with linear layers left as products."""
+        return Factors(self)
+
+    def at_once(self, columns: int | None = None) -> int:
+        """How many examples' rows are computed together; a row takes `columns` numbers, all of them by default."""
+        bytes_each = 4 * self.outputs * max(1, self.m if columns is None else columns) * self.dtype.itemsize
         return max(1, min(self.n, int(min(AT_ONCE, self.memory / 2) // bytes_each)))
 
     def rows(self, index: NDArray[np.int64], parameters: dict[str, Tensor] | None = None) -> Tensor:
@@ -127,15 +139,11 @@ class Jacobian:
         return torch.cat(found)
 
     def _some(self, parameters: dict[str, Tensor], index: NDArray[np.int64]) -> Tensor:
-        def one(p: dict[str, Tensor], x: Any) -> Tensor:
-            single = {name: value[None] for name, value in x.items()} if isinstance(x, Mapping) else x[None]
-            return self.values(p, single)[0]
-
         x = self.pick(index)
         try:
-            found = vmap(jacrev(one), in_dims=(None, 0))(parameters, x)
+            found = vmap(jacrev(self.single), in_dims=(None, 0))(parameters, x)
         except RuntimeError:  # vmap cannot do everything that a network may do
-            found = _by_loop(one, parameters, x, len(index))
+            found = _by_loop(self.single, parameters, x, len(index))
         b = len(index) * self.outputs
         return torch.cat([value.detach().reshape(b, -1) for value in found.values()], 1)
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.func import grad, jvp
 
 from crust.networks import evaluating
+from crust.theory.factored import products_of_change
 from crust.theory.jacobian import Jacobian
 
 STARTS, ROUNDS = 2, 10
@@ -65,21 +66,18 @@ def secants(
 
     Of as many members as memory has room for: the norm of some rows is at most that of all.
     """
-    room = int(jacobian.memory / 4 // (jacobian.outputs * jacobian.m * jacobian.dtype.itemsize))
-    some, scale = index[: max(1, room)], roots[: max(1, room)]
-    scale = scale.repeat_interleave(jacobian.outputs)[:, None]
-    start, found = jacobian.rows(some, jacobian.unflat(here)), []
+    factors = jacobian.factors
+    room = int(jacobian.memory / 4 // (jacobian.outputs * factors.columns * jacobian.dtype.itemsize))
+    some, scale = index[: max(1, room)], roots[: max(1, room)].double()
+    scale = scale.repeat_interleave(jacobian.outputs)
+    start, found = factors.rows(some, jacobian.unflat(here)), []
     for end in ends:
         far = float((end - here).norm())
-        change = (jacobian.rows(some, jacobian.unflat(end)) - start) * scale if far else start[:1] * 0
-        found.append(_norm(change) / far if far else 0.0)
+        if far:
+            square = products_of_change(start, factors.rows(some, jacobian.unflat(end))) * scale[:, None] * scale
+            far = float(torch.linalg.eigvalsh(square)[-1].clamp(min=0).sqrt()) / far
+        found.append(far)
     return found
-
-
-def _norm(matrix: Tensor) -> float:
-    """The largest singular value, from the products of all pairs on the shorter side."""
-    square = matrix @ matrix.T if matrix.shape[0] <= matrix.shape[1] else matrix.T @ matrix
-    return float(torch.linalg.eigvalsh(square.double())[-1].clamp(min=0).sqrt())
 
 
 def _climb(outputs: Callable[[Tensor], Tensor], here: Tensor, v: Tensor) -> tuple[float, Tensor]:
