@@ -23,6 +23,7 @@ from crust.experiments.results import read
 from crust.experiments.runner import run_all
 from crust.experiments.specs import make
 from crust.experiments.theory_plots import shown_cut, write_picture
+from crust.experiments.theory_reading import reading, title
 from crust.files import write_whole
 
 NOISE = "symmetric:0.5"
@@ -87,44 +88,12 @@ def page(summaries: Sequence[dict[str, Any]], picture: str = "theory") -> str:
         "## Theorem 1 at the last epoch",
         "The factor by which each premise is missed (above 1) or kept, and what the descent did.",
         _theorem_table(summaries),
-        "## What this says",
-        *[f"- {sentence}" for sentence in sentences(summaries)],
+        "## What this says about why each works or does not",
+        *[f"- {sentence}" for sentence in reading(summaries)],
         "## Pictures",
         *[f"![{title(one)}]({picture}-{one['method']}-{one['model']}.png)" for one in summaries],
     ]
     return "\n\n".join(parts).replace("\n\n- ", "\n- ") + "\n"
-
-
-def title(summary: dict[str, Any]) -> str:
-    """A run's name on the page."""
-    return f"{summary['method']}, {summary['model']}"
-
-
-def sentences(summaries: Sequence[dict[str, Any]]) -> list[str]:
-    """What the numbers of each run's last epoch say, as they are."""
-    found = []
-    for summary in summaries:
-        last = summary["moments"][-1]
-        words = f"**{title(summary)}**, epoch {last['epoch']}: "
-        sets = last["sets"]
-        if "right" in sets and "wrong" in sets:
-            right, wrong = (sets[name]["labels"]["information"] for name in ("right", "wrong"))
-            words += f"right labels have {right:.0%} of their vector in the information space, wrong ones {wrong:.0%}"
-        quality = last["quality"]
-        if quality is not None and quality["noise"] is not None:
-            words += f"; {quality['noise']:.0%} of the chosen labels are wrong, of all {quality['noise_of_all']:.0%}"
-            for name, what in (("gram", "JᵀJ"), ("gradient", "the gradient")):
-                drawn = [one[name] for one in quality["random"]]
-                if len(drawn) > 1 and stdev(drawn) > 0:
-                    far = (quality["errors"][name] - mean(drawn)) / stdev(drawn)
-                    how = "nearer to" if far < -2 else "farther from" if far > 2 else "as near to"
-                    words += (
-                        f"; {how} {what} of all than a random subset is"
-                        if how != "as near to"
-                        else (f"; as near to {what} of all as a random subset is")
-                    )
-        found.append(words + ".")
-    return found
 
 
 def _alignment_table(summaries: Sequence[dict[str, Any]]) -> str:
