@@ -40,8 +40,8 @@ def test_a_choice_that_leaves_out_wrong_labels():
         "**crust, mlp**, epoch 40: 30% of the chosen labels are wrong, of all 50%; 60% of their vector lies in the "
         "information space, more than of random subsets (21%): it leaves out wrong labels, and those are the ones that "
         "the network's leading directions cannot fit. It is as near to JᵀJ of all as a random subset is, and is "
-        "farther from the gradient of all than a random subset is: what it gains comes from the labels it leaves out, not "
-        "from standing for all the data. It keeps 1 of the theorem's 2 premises."
+        "farther from the gradient of all than a random subset is: what it gains comes from the labels it leaves out, "
+        "not from standing for all the data. It keeps 1 of the theorem's 2 premises."
     )
 
 
