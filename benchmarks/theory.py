@@ -4,7 +4,7 @@ python -m benchmarks.theory            all cases, a ResNet-32 on 2,000 images am
 python -m benchmarks.theory --small    without it: some minutes
 
 Every case runs in a process of its own, on random images of CIFAR's shape. Memory is what the process grows by at its
-peak. For each series the growth is given as the exponent between its first and last case: 1 is in proportion.
+peak; `how` is what `spectrum` chose. For each series the growth is given as the exponent between its first and last case: 1 is in proportion.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ LIMIT = int(4e9)  # bytes that a case may use
 
 # Series by name: what is called, and for each case the network, its settings and the examples.
 SERIES: dict[str, tuple[str, list[dict[str, Any]]]] = {
-    "50 leading values, examples grow": ("lanczos", [{"model": "resnet8", "n": n} for n in (125, 250, 500, 1000)]),
+    "50 leading values, examples grow": ("auto", [{"model": "resnet8", "n": n} for n in (125, 250, 500, 1000)]),
     "50 leading values, parameters grow": (
-        "lanczos",
+        "auto",
         [{"model": "mlp", "n": 250, "settings": {"hidden": [width]}} for width in (16, 64, 256)],
     ),
     "all values, examples grow": (
@@ -81,7 +81,8 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
         coreset_quality(model, x, labels, chosen, repeats=3, memory_limit=LIMIT)
     else:
         values = spectrum(model, x, 50, method=job["what"], memory_limit=LIMIT)
-        found = {"passes": values.passes, "error": float(values.errors.max() / values.singular_values[0])}
+        error = float(values.errors[:50].max() / values.singular_values[0])
+        found = {"method": values.method, "passes": values.passes, "error": error}
     seconds = time.perf_counter() - start
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     parameters = sum(p.numel() for p in model.parameters())
@@ -97,16 +98,16 @@ def growth(first: dict[str, Any], last: dict[str, Any], name: str, by: str) -> f
 
 def show(title: str, cases: list[dict[str, Any]]) -> dict[str, Any]:
     """Print one series and what it grows with."""
-    print(f"\n### {title}\n\n| network | examples | parameters | seconds | MB | passes | largest error |")
-    print("|---|---|---|---|---|---|---|")
+    print(f"\n### {title}\n\n| network | examples | parameters | seconds | MB | how | passes | largest error |")
+    print("|---|---|---|---|---|---|---|---|")
     for one in cases:
         if "error" in one:
-            print(f"| {one['model']} | {one['n']} | | {one['error']} | | | |")
+            print(f"| {one['model']} | {one['n']} | | {one['error']} | | | | |")
             continue
         error = f"{one['of_error']:.1e}" if "of_error" in one else ""
         print(
             f"| {one['model']} | {one['n']:,} | {one['parameters']:,} | {one['seconds']:.3g} | "
-            f"{one['memory'] / 1e6:.0f} | {one.get('of_passes', '')} | {error} |"
+            f"{one['memory'] / 1e6:.0f} | {one.get('of_method', '')} | {one.get('of_passes', '')} | {error} |"
         )
     good = [one for one in cases if "error" not in one]
     found = {}
@@ -135,7 +136,7 @@ def main() -> int:
             growths[title] = show(title, series[title])
     if not options.small and options.only in "ResNet-32":
         title = "50 leading values of ResNet-32 on 2,000 images"
-        series[title] = [measure("lanczos", LARGE)]
+        series[title] = [measure("auto", LARGE)]
         growths[title] = show(title, series[title])
         one = series[title][0]
         rows = [

@@ -11,7 +11,7 @@ SRC = Path(__file__).parents[1] / "src" / "crust"
 
 RANKS = [
     ["errors"],
-    ["cluster", "files", "networks"],
+    ["cluster", "files", "memory", "networks"],
     ["selection", "noise", "gradients", "data", "models"],
     ["training", "theory"],
     ["methods"],

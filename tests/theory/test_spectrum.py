@@ -73,6 +73,26 @@ def test_lanczos_finds_what_the_whole_matrix_has(outputs, by):
     assert found.energy == pytest.approx(exact.energy, rel=1e-4 if by == "rows" else 0.9)
 
 
+@pytest.mark.parametrize(("outputs", "examples"), [(1, 9), (3, 9), (3, 80)])
+def test_the_inner_products_have_the_same_values(outputs, examples):
+    model, x = small_net(outputs), normal(examples, 6)  # more rows than parameters, and fewer
+    exact, found = (spectrum(model, x, method=method, vectors=True) for method in ("exact", "gram"))
+    assert found.singular_values.shape == exact.singular_values.shape
+    assert (np.abs(found.singular_values - exact.singular_values) <= found.errors + exact.errors).all()
+    assert found.errors[0] <= 1e-12 * found.singular_values[0]
+    assert found.energy == pytest.approx(exact.energy)
+    np.testing.assert_allclose(np.abs((found.left * exact.left).sum(0))[:5], 1, rtol=1e-6)
+
+
+def test_what_costs_less_is_taken():
+    mlp, cnn = (build_model(name, in_shape=(3, 32, 32), classes=10) for name in ("mlp", "small_cnn"))
+    assert spectrum(mlp, normal(4, 3, 32, 32), 3).method == "gram"
+    assert spectrum(cnn, normal(30, 3, 32, 32), 1, tolerance=0.5).method == "lanczos"
+    found = spectrum(mlp, normal(4, 3, 32, 32), 3, memory_limit=2 * 10**8)
+    np.testing.assert_allclose(found.singular_values[:3], spectrum(mlp, normal(4, 3, 32, 32), 3, method="lanczos",
+                               tolerance=1e-5).singular_values, rtol=1e-4)  # fmt: skip
+
+
 def test_errors_are_honest_when_there_was_too_little_work():
     model, x = small_net(1, hidden=24), normal(80, 6)
     exact = spectrum(model, x, method="exact").singular_values

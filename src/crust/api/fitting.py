@@ -18,11 +18,11 @@ from crust.api.run_folder import finish_run, open_run
 from crust.data import batches, hold_out
 from crust.data.datasets import can_augment
 from crust.errors import InputError, choices
+from crust.memory import keep_freed
 from crust.methods import METHODS
 from crust.networks import check_outputs
 from crust.training import knowledge, loop, randomness
 from crust.training.context import Context
-from crust.training.memory import keep_freed
 from crust.training.plan import Plan
 from crust.training.processes import Processes
 from crust.training.record import Recorder

@@ -16,9 +16,8 @@ from crust.theory.alignments import Alignment, alignment_of
 from crust.theory.cuts import Cut
 from crust.theory.quality import CoresetQuality, Errors, Problem, make_problem, quality_of
 from crust.theory.spaces import Spaces
-from crust.theory.spectra import Spectrum
+from crust.theory.spectra import Spectrum, gram_spectrum
 from crust.theory.theorem import Guarantee, guarantee_of
-from crust.theory.weighted import roots_of
 
 SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 
@@ -157,11 +156,7 @@ def _problem(run: Reopened, epoch: int, rows: np.ndarray, memory_limit: int | No
 
 def _look(problem: Problem, epoch: int, members: Any, cut: Cut, repeats: int) -> Moment:
     jacobian = problem.jacobian
-    squares = np.linalg.eigvalsh(problem.matrix)
-    values = roots_of(squares)[: min(jacobian.shape)]
-    rounding = np.full(len(values), np.sqrt(np.finfo(np.float32).eps) * values[0])
-    energy = float(np.trace(problem.matrix))
-    spectrum = Spectrum(values, rounding, jacobian.shape, jacobian.outputs, energy, "gram", 1)
+    spectrum = gram_spectrum(jacobian, False, problem.matrix)
     spaces = Spaces(jacobian, matrix=problem.matrix)
     index = None if members is None else members.indices
     aligned = alignment_of(spaces, problem.y, problem.truth, problem.residual, index, cut, repeats)

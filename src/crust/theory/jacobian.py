@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, jacrev, jvp, vjp, vmap
 
 from crust.errors import InputError
+from crust.memory import keep_freed
 from crust.networks import cut, device_of, evaluating, logits_of, move
 from crust.theory.factored import Factors
 
@@ -43,6 +44,7 @@ class Jacobian:
     def __init__(
         self, model: nn.Module, inputs: Any, dtype: torch.dtype = torch.float32, memory_limit: int | None = None
     ):
+        keep_freed()  # blocks of rows come and go
         self.model, self.dtype = model, dtype
         self.device = device_of(model)
         self.memory = memory_of(memory_limit)

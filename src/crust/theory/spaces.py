@@ -8,11 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crust.theory.cuts import Cut, rank_of
-from crust.theory.gram import gram, needed, spread
+from crust.theory.gram import gram, is_quick, spread
 from crust.theory.jacobian import Jacobian
 from crust.theory.spectra import lanczos_spectrum
-
-LARGEST = 6000  # rows of a Gram matrix whose full decomposition is still quick
 
 
 class Space(NamedTuple):
@@ -45,8 +43,7 @@ class Spaces:
 
     def __init__(self, jacobian: Jacobian, k: int = 50, seed: int = 0, matrix: NDArray[np.float64] | None = None):
         self.jacobian, self.k, self.seed = jacobian, k, seed
-        size = jacobian.shape[0]
-        if matrix is None and size <= LARGEST and needed(size) <= jacobian.memory:
+        if matrix is None and is_quick(jacobian):
             matrix = gram(jacobian)
         self.matrix = matrix
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from crust.errors import InputError, choices
 from crust.theory.cuts import Cut, rank_of
+from crust.theory.gram import gram, is_quick, precision_of
 from crust.theory.jacobian import Jacobian, memory_of, shown
 from crust.theory.lanczos import leading
 from crust.theory.points import inputs_of
@@ -20,9 +21,10 @@ from crust.theory.points import inputs_of
 __all__ = ["Spectrum", "spectrum"]
 
 log = logging.getLogger("crust")
-METHODS = ("auto", "exact", "lanczos")
+METHODS = ("auto", "exact", "gram", "lanczos")
 EXACT = 2 * 10**7  # numbers in a Jacobian that is still decomposed as a whole
 STEPS = 12
+USUAL = 5  # steps that usually suffice
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +37,7 @@ class Spectrum:
         shape: rows (examples times outputs) and columns (parameters) of J.
         outputs: of the network.
         energy: the sum of all squared singular values, also of those that were not computed.
-        method: `exact` or `lanczos`.
+        method: `exact`, `gram` or `lanczos`.
         passes: how often the data was gone through.
         left: the left singular vectors, a column each; None where they were not asked for.
 
@@ -80,9 +82,11 @@ def spectrum(
     Args:
         model: any network that returns logits, or one number an example; run in eval mode, nothing in it changes.
         data: inputs as a tensor or an array, (inputs, labels), `Examples`, or a map-style dataset.
-        k: how many leading values `lanczos` finds; `exact` gives all.
-        method: `exact` forms the matrix in float64 and decomposes it; `lanczos` never forms it, needs memory for some
-            times k vectors of parameters, and says how far off each value may be; `auto` takes `exact` for small ones.
+        k: how many leading values `lanczos` finds; the others give all.
+        method: `exact` forms the matrix in float64 and decomposes it; `gram` decomposes the inner products of its rows,
+            which is quick for fully connected networks, but rounds small values; `lanczos` never forms anything, needs
+            memory for some times k vectors of parameters, and says how far off each value may be; `auto` takes `exact`
+            for small ones, then what costs less.
         vectors: keep the left singular vectors as well.
         tolerance: of `lanczos`: the largest error, as a share of the largest value.
         memory_limit: bytes; None: half of what is free.
@@ -102,8 +106,12 @@ def spectrum(
     inputs = inputs_of(data)
     small = Jacobian(model, inputs, torch.float32, memory_limit)
     numbers = small.shape[0] * small.shape[1]
-    if method == "auto":
-        method = "exact" if numbers <= EXACT and 32 * numbers <= small.memory else "lanczos"
+    if method == "auto" and numbers <= EXACT and 32 * numbers <= small.memory:
+        method = "exact"
+    elif method == "auto":
+        work = USUAL * 4.0 * (int(k) + 10) * small.m  # of lanczos, for each row
+        quick = is_quick(small) and small.shape[0] * small.factors.columns <= work
+        method = "gram" if quick else "lanczos"
     if method == "exact":
         if 32 * numbers > memory_of(memory_limit):
             raise InputError(
@@ -111,7 +119,27 @@ def spectrum(
                 f"and {shown(small.memory)} may be used: use method='lanczos', or fewer examples"
             )
         return exact_spectrum(Jacobian(model, inputs, torch.float64, memory_limit), vectors)
+    if method == "gram":
+        dtype = precision_of(small.shape[0], small.factors.columns)
+        return gram_spectrum(small if dtype == small.dtype else Jacobian(model, inputs, dtype, memory_limit), vectors)
     return lanczos_spectrum(small, None, None, min(int(k), *small.shape), vectors, tolerance, seed)
+
+
+def gram_spectrum(jacobian: Jacobian, vectors: bool, matrix: NDArray[np.float64] | None = None) -> Spectrum:
+    """From the inner products of all rows, where these are known or cost little."""
+    matrix = gram(jacobian) if matrix is None else matrix
+    left = None
+    if vectors:
+        squares, left = np.linalg.eigh(matrix)
+    else:
+        squares = np.linalg.eigvalsh(matrix)
+    count = min(jacobian.shape)
+    values = np.sqrt(np.maximum(squares[::-1][:count], 0.0))
+    energy = float(np.trace(matrix))
+    off = torch.finfo(jacobian.dtype).eps * energy  # of the squares
+    errors = np.minimum(np.sqrt(off), off / np.maximum(values, np.sqrt(off)))
+    left = None if left is None else left[:, ::-1][:, :count]
+    return Spectrum(values, errors, jacobian.shape, jacobian.outputs, energy, "gram", 1, left)
 
 
 def exact_spectrum(jacobian: Jacobian, vectors: bool) -> Spectrum:
