@@ -4,7 +4,8 @@ python -m benchmarks.theory            all cases, a ResNet-32 on 2,000 images am
 python -m benchmarks.theory --small    without it: some minutes
 
 Every case runs in a process of its own, on random images of CIFAR's shape. Memory is what the process grows by at its
-peak; `how` is what `spectrum` chose. For each series the growth is given as the exponent between its first and last case: 1 is in proportion.
+peak; `how` is what `spectrum` chose. For each series the growth is given as the exponent between its first and last
+case: 1 is in proportion.
 """
 
 from __future__ import annotations
