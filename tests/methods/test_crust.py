@@ -169,7 +169,16 @@ def test_what_needs_clusters_needs_the_budget_of_groups(own):
 def test_a_coreset_is_kept_between_selections():
     kind = METHODS["crust"]
     method = kind(kind.Settings(share=0.5, warmup=1, every=3))
-    assert [method.looks_at_all(epoch) for epoch in range(8)] == [False, True, False, False, True, False, False, True]
+    assert [method.looks_at_all(epoch, 8) for epoch in range(8)] == [
+        False,
+        True,
+        False,
+        False,
+        True,
+        False,
+        False,
+        True,
+    ]
     found = context()
     chosen = []
     for epoch in range(5):

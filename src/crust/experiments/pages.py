@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from crust.experiments import findings
@@ -26,14 +27,16 @@ from crust.experiments.tables import (
     of_runs,
     runs,
 )
+from crust.training.schedules import warmup_of
 
 TRIED = (
-    "One seed. `budget=label`: every given label has its part of the share, else every predicted class; `least`: every "
+    "`budget=label`: every given label has its part of the share, else every predicted class; `least`: every "
     "label has at least this part of its part. `average`: all examples looked at with weights averaged over the steps; "
     "`memory`: with probabilities averaged over the epochs. `rule=drawn`: a coreset drawn in proportion to the "
     "probability of the given label; `weights=trust`: weighted by it. Left out of the table, stopped early since far "
     "below: partners from the predicted class that take the label of the example (46% at epoch 33), and partners from "
-    "all examples with labels softened by the average. On human labels what steadies the network's judgement did harm: "
+    "all examples with labels softened by the average. `warmup`: epochs on everything before the first selection. On "
+    "human labels what steadies the network's judgement did harm: "
     "it agrees with its own mistakes, and classes that it seldom predicts starve."
 )
 Lines = Sequence[dict[str, Any]]
@@ -115,29 +118,42 @@ def _tried(lines: Lines) -> str:
     """Variants that were tried; some of their settings have gone since."""
     plain = {
         "memory": 0.0, "average": 0.0, "rule": "central", "budget": "group", "mixup": "none", "mix_labels": False,
-        "alpha": 1.0, "weights": "none", "targets": "given", "warmup": 1, "least": 0.0,
+        "alpha": 1.0, "weights": "none", "targets": "given", "warmup": 5, "least": 0.0, "grouping": "prediction",
     }  # fmt: skip
-    rows = []
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for line in lines:
-        if "tried" not in line and line["spec"]["method"] != "crust":
+        spec = line["spec"]
+        rule = spec["method"] == "crust" and spec["settings"] == make("crust", spec["labels"])["settings"]
+        if not line.get("tried") and not (rule and spec["labels"] in NOISES):
             continue
-        spec, settings = line["spec"], line["spec"]["settings"]
-        if not line.get("tried") and spec != make("crust", spec["labels"], seed=0):
-            continue
+        settings = {**plain, **spec["settings"]}
+        settings["warmup"] = warmup_of(settings["warmup"], spec["experiment"]["epochs"])
         unmixed = settings["mixup"] == "none"
         words = [
             f"{name}={settings[name]}"
             for name in plain
-            if settings.get(name, plain[name]) != plain[name] and not (unmixed and name in ("alpha", "mix_labels"))
+            if settings[name] != plain[name] and not (unmixed and name in ("alpha", "mix_labels"))
         ]
-        clean = cell([line["curves"]["clean"][-1]], digits=0)
-        found_wrong = cell(of_runs([line], "audit", "auroc"), scale=1, digits=3)
-        last = line["accuracy"]["last"]
-        chosen = "" if line.get("tried") else " (the rule)"
-        title = NOISES.get(spec["labels"], spec["labels"])
-        rows.append((spec["labels"], last, [title, ", ".join(words) + chosen, cell([last]), clean, found_wrong]))
+        if spec["method"] != "crust":
+            words.insert(0, f"`{spec['method']}`")
+        if not line.get("tried"):
+            words[-1] += " (the rule)"
+        found.setdefault((spec["labels"], ", ".join(words)), []).append(line)
+    rows = []
+    for (labels, name), some in found.items():
+        last, clean = of_runs(some, "accuracy", "last"), [line["curves"]["clean"][-1] for line in some]
+        wrong = cell(of_runs(some, "audit", "auroc"), scale=1, digits=3)
+        shown = [NOISES.get(labels, labels), name, cell(last), cell(clean, digits=0), wrong, str(len(some))]
+        rows.append((labels, mean(last), shown))
     rows.sort(key=lambda row: (row[0] != "symmetric:0.5", row[0], -row[1]))
-    header = ["labels", "different from the plain central rule", "last epoch", "right labels, %", "audit AUROC"]
+    header = [
+        "labels",
+        "different from the plain central rule",
+        "last epoch",
+        "right labels, %",
+        "audit AUROC",
+        "seeds",
+    ]
     return markdown(header, [row for *_, row in rows])
 
 

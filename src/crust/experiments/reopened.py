@@ -23,6 +23,7 @@ from crust.models import build_model
 from crust.training import checkpoint, randomness
 from crust.training.context import Context
 from crust.training.processes import Processes
+from crust.training.schedules import warmup_of
 from crust.training.settings import split_settings
 
 SELECTING = ("crust", "crust-paper", "crust-released", "random", "small-loss", "oracle")
@@ -138,7 +139,7 @@ class Reopened:
             validation=None,
             true_labels=None if self.truth is None else self.truth[rows],
         )
-        context.epoch = max(epoch, getattr(own, "warmup", 0))
+        context.epoch = max(epoch, warmup_of(getattr(own, "warmup", 0), context.epochs))
         selection = method.begin_epoch(context)
         if selection is None:
             return None

@@ -23,6 +23,7 @@ from crust.training.knowledge import Rate
 from crust.training.losses import cross_entropy, soft_cross_entropy
 from crust.training.method import Batch, Method, Output, Selection, Settings
 from crust.training.mixing import mix_with
+from crust.training.schedules import warmup_of
 
 
 class CrustSettings(Settings):
@@ -39,7 +40,7 @@ class CrustSettings(Settings):
     mix_labels: bool = True  # False: an example keeps its own label
     alpha: float = Field(1.0, gt=0)  # of Beta(alpha, alpha)
     partners: int = Field(1, ge=1)
-    warmup: int = Field(1, ge=0)
+    warmup: int | None = Field(None, ge=0)  # epochs on everything first; None: an eighth of all, from 1 to 5
     every: int = Field(1, ge=1)
 
 
@@ -68,20 +69,20 @@ class Crust(Method):
         for name in (name for name, wrong in other.items() if wrong):
             raise InputError(f"{name}={getattr(settings, name)} needs the clusters of whole groups: set budget=group")
 
-    def looks_at_all(self, epoch: int) -> bool:
-        since = epoch - self.settings.warmup
+    def looks_at_all(self, epoch: int, epochs: int) -> bool:
+        since = epoch - warmup_of(self.settings.warmup, epochs)
         return since >= 0 and since % self.settings.every == 0
 
     def begin_epoch(self, context: Context) -> Selection | None:
         settings = self.settings
         self.partners = None
-        if context.epoch < settings.warmup:
+        if context.epoch < warmup_of(settings.warmup, context.epochs):
             if settings.mixup != "coreset":
                 return None
             self.partners = context.rng("partners").permutation(context.n)  # the coreset is everyone as yet
             return Selection(np.arange(context.n), partners=self.partners)
         facts: dict[str, Any] = {}
-        if self.looks_at_all(context.epoch) or self.coreset is None:
+        if self.looks_at_all(context.epoch, context.epochs) or self.coreset is None:
             share = self._share(context)
             seen = context.look_at_all(settings.proxy)
             self.coreset = coresets.choose(

@@ -41,7 +41,7 @@ class CrustPaper(Method):
         self.coreset: Coreset | None = None
         self.partners: NDArray[np.int64] | None = None
 
-    def looks_at_all(self, epoch: int) -> bool:
+    def looks_at_all(self, epoch: int, epochs: int) -> bool:
         since = epoch - self.settings.warmup
         return since >= 0 and since % self.settings.every == 0
 
@@ -49,7 +49,7 @@ class CrustPaper(Method):
         settings = self.settings
         if context.epoch < settings.warmup:
             return None
-        if self.looks_at_all(context.epoch) or self.coreset is None:
+        if self.looks_at_all(context.epoch, context.epochs) or self.coreset is None:
             seen = context.look_at_all(settings.proxy)
             self.coreset = coresets.choose(
                 seen.proxies,

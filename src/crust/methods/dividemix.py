@@ -138,7 +138,7 @@ class DivideMix(Method):
 
     # ------------------------------------------------------------ divide
 
-    def looks_at_all(self, epoch: int) -> bool:
+    def looks_at_all(self, epoch: int, epochs: int) -> bool:
         return self.warmup is not None and epoch >= self.warmup
 
     def begin_epoch(self, context: Context) -> Selection | None:

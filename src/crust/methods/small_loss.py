@@ -23,11 +23,11 @@ class SmallLoss(Method):
     Settings = SmallLossSettings
     settings: SmallLossSettings
 
-    def looks_at_all(self, epoch: int) -> bool:
+    def looks_at_all(self, epoch: int, epochs: int) -> bool:
         return epoch >= self.settings.warmup
 
     def begin_epoch(self, context: Context) -> Selection | None:
-        if not self.looks_at_all(context.epoch):
+        if not self.looks_at_all(context.epoch, context.epochs):
             return None
         seen = context.look_at_all()
         coreset = coresets.choose(

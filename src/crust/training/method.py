@@ -163,8 +163,8 @@ class Method:
 
     def end_stage(self, context: Context) -> None: ...
 
-    def looks_at_all(self, epoch: int) -> bool:
-        """Whether `begin_epoch` of this epoch will ask for a pass over all training examples."""
+    def looks_at_all(self, epoch: int, epochs: int) -> bool:
+        """Whether `begin_epoch` of this epoch, of so many, will ask for a pass over all training examples."""
         return False
 
     def begin_epoch(self, context: Context) -> Selection | None:

@@ -65,7 +65,7 @@ class Recorder:
         with clock(context, "evaluation"):
             line |= self._accuracies(method, stage)
         due = stage.counts and context.settings.audit_due(epoch, context.epochs)
-        shared = stage.counts and epoch + 1 < context.epochs and method.looks_at_all(epoch + 1)
+        shared = stage.counts and epoch + 1 < context.epochs and method.looks_at_all(epoch + 1, context.epochs)
         if due or shared or over:
             with clock(context, "gradients"):
                 line |= self._look()

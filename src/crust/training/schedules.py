@@ -19,6 +19,16 @@ def scaled(published: float, of: float, epochs: int, *, least: int = 1) -> int:
     return max(least, round(published * epochs / of))
 
 
+def warmup_of(given: int | None, epochs: int) -> int:
+    """Epochs on everything before the first selection: those given, else an eighth of all, from 1 to 5.
+
+    Example:
+        >>> warmup_of(None, 120), warmup_of(None, 40), warmup_of(None, 3), warmup_of(9, 40)
+        (5, 5, 1, 9)
+    """
+    return max(1, min(5, epochs // 8)) if given is None else given
+
+
 def stretched(
     published: float, of: float, epochs: int, examples: int, *, of_examples: int = 50_000, most: float = 0.25
 ) -> int:
