@@ -23,7 +23,7 @@ def found_of(lines, speed=None):
 
 
 def made(method, labels, last, seed=0, clean=(0.5, 0.6, 0.7), **options):
-    curves = {"test_accuracy": [None, last], "clean": list(clean)}
+    curves = {"test_accuracy": [None, last], "clean": list(clean), "chosen": [90, *[45] * (len(clean) - 1)]}
     return line(method, labels, last, seed, curves=curves, **table1.own_settings(method, "cpu"), **options)
 
 

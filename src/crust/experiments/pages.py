@@ -22,6 +22,7 @@ from crust.experiments.tables import (
     SEEDS,
     bold_best,
     cell,
+    first_choice,
     is_ceiling,
     markdown,
     of_runs,
@@ -103,14 +104,17 @@ def _gap(lines: Lines, labels: str) -> str:
 def _purity(lines: Lines) -> str:
     """Figure 1(a) as a table: symmetric noise of 50%, coresets of 30, 50 and 70%."""
     rows = []
-    epochs = (2, 5, 10, 20, 30, 40)
+    epochs = (10, 20, 30, 40)
     for share in (0.3, 0.5, 0.7):
         for name, method, more in (("`crust`", "crust", {}), ("plain central rule", "crust", CENTRAL)):
             some = runs(lines, method, "symmetric:0.5", **{**more, "share": share})
             if some:
+                first = cell([line["curves"]["clean"][first_choice(line)] for line in some], digits=0)
                 values = [cell([line["curves"]["clean"][epoch - 1] for line in some], digits=0) for epoch in epochs]
-                rows.append([f"{name}, {share:.0%}", *values, cell(of_runs(some, "accuracy", "last")), str(len(some))])
-    header = ["coreset", *(f"epoch {epoch}" for epoch in epochs), "test accuracy, last epoch", "seeds"]
+                rows.append(
+                    [f"{name}, {share:.0%}", first, *values, cell(of_runs(some, "accuracy", "last")), str(len(some))]
+                )
+    header = ["coreset", "first choice", *(f"epoch {epoch}" for epoch in epochs), "test accuracy, last epoch", "seeds"]
     return markdown(header, rows)
 
 
@@ -152,7 +156,7 @@ def _tried(lines: Lines) -> str:
         "last epoch",
         "right labels, %",
         "audit AUROC",
-        "seeds",
+        "runs",
     ]
     return markdown(header, [row for *_, row in rows])
 

@@ -61,6 +61,17 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(("|" + "|".join(line) + "|") if line[0] == "---" else f"| {' | '.join(line)} |" for line in lines)
 
 
+def first_choice(line: dict[str, Any]) -> int:
+    """The position of the first epoch that was not trained on everything.
+
+    Example:
+        >>> first_choice({"curves": {"chosen": [9, 9, 5, 5]}}), first_choice({"curves": {"chosen": [9, 9]}})
+        (2, 0)
+    """
+    chosen = line["curves"].get("chosen", [])
+    return next((at for at, n in enumerate(chosen) if n < max(chosen)), 0)
+
+
 def of_runs(lines: Iterable[dict[str, Any]], *path: str) -> list[float]:
     """One number of each line, where it is there.
 

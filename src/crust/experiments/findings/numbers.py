@@ -10,6 +10,7 @@ from typing import Any
 from crust.experiments.entries import Found
 from crust.experiments.paper.table1 import own_settings
 from crust.experiments.specs import make
+from crust.experiments.tables import first_choice
 
 CLEAR = 1.0  # points: less is no difference on 10,000 test images and few seeds
 NOISES = {
@@ -65,10 +66,14 @@ class Runs:
         """Test accuracy of the last epoch."""
         return {seed: 100 * line["accuracy"]["last"] for seed, line in self.lines(method, labels, **settings).items()}
 
-    def clean(self, method: str, labels: str, epoch: int = -1, **settings: Any) -> dict[int, float]:
-        """The share of right labels among those that an epoch was trained on."""
+    def clean(self, method: str, labels: str, epoch: int | None = -1, **settings: Any) -> dict[int, float]:
+        """The share of right labels among those that an epoch was trained on; None: the first that chose."""
         lines = self.lines(method, labels, **settings).items()
-        return {seed: 100 * line["curves"]["clean"][epoch] for seed, line in lines if "clean" in line["curves"]}
+        return {
+            seed: 100 * line["curves"]["clean"][first_choice(line) if epoch is None else epoch]
+            for seed, line in lines
+            if "clean" in line["curves"]
+        }
 
     def clean_of_all(self, labels: str) -> dict[int, float]:
         """The share of right labels among all: what plain training sees, or `crust` in its first epoch."""

@@ -99,12 +99,12 @@ def size(runs: Runs) -> list[Finding]:
     """Figure 1: three claims."""
     last = {share: runs.last("crust", HALF, share=share) for share in SHARES}
     clean = {share: runs.clean("crust", HALF, share=share) for share in SHARES}
-    early = {share: runs.clean("crust", HALF, 1, share=share) for share in SHARES}  # the first that was chosen
+    early = {share: runs.clean("crust", HALF, None, share=share) for share in SHARES}
     rows = [
         [f"{share:.0%}", plain(early[share].values()), plain(clean[share].values()), plain(last[share].values())]
         for share in SHARES
     ]
-    header = ["coreset of `crust`", "right labels, %, epoch 2", "last epoch", "test accuracy, last epoch"]
+    header = ["coreset of `crust`", "right labels, %, first coreset", "last coreset", "test accuracy, last epoch"]
     table = markdown(header, rows)
     falls = [gap for gap in (differences(clean[0.3], clean[0.5]), differences(clean[0.5], clean[0.7])) if gap]
     more = {share: differences(clean[share], early[share]) for share in SHARES}
@@ -112,7 +112,7 @@ def size(runs: Runs) -> list[Finding]:
     best = [gap for gap in (differences(last[0.5], last[share]) for share in (0.3, 0.7)) if gap]
     words_falls = f"Right labels: {_steps(clean)}." if falls else "Not measured yet."
     parts = ", ".join(f"{share:.0%} {shown(gap)}" for share, gap in more.items())
-    words_grows = f"Right labels from epoch 2 to the last, points: {parts}." if grows else "Not measured yet."
+    words_grows = f"Right labels from the first coreset to the last, points: {parts}." if grows else "Not measured yet."
     words_best = f"Test accuracy: {_steps(last)}." if best else "Not measured yet."
     return [
         Finding(
