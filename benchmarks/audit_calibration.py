@@ -6,7 +6,8 @@ python -m benchmarks.audit_calibration --runs 10 --separation 3.5
 Each run has data of its own: four classes of 250 points in ten dimensions, one normal cloud each, and noise of its own
 that depends on the class alone: each class keeps 65 to 90 % of its labels, and the rest goes to the other classes in
 proportions drawn at random. A small `mlp` is trained by `crust` for ten epochs and calibrated. Counted is how often the
-true share of wrong labels, and the true precision and recall at the recommended cut, lie in their intervals.
+true share of wrong labels, and the true precision and recall at the recommended cut, lie in their intervals; and of
+all entries of the transition matrices, how many in a hundred do.
 """
 
 from __future__ import annotations
@@ -54,17 +55,26 @@ def one(seed: int, separation: float, method: str = "crust") -> dict[str, Any]:
     flagged = audit.doubt >= found["cut"]["threshold"]
     truth = {"noise_rate": wrong.mean(), "precision": wrong[flagged].mean(), "recall": flagged[wrong].mean()}
     said = {"noise_rate": found["noise_rate"], "precision": found["cut"]["precision"], "recall": found["cut"]["recall"]}
-    return {name: {**said[name], "true": round(float(truth[name]), 5)} for name in NAMES}
+    beside = {name: {**said[name], "true": round(float(truth[name]), 5)} for name in NAMES}
+    return {**beside, "transitions": _entries(found["transitions"], given, true)}
+
+
+def _entries(said: dict[str, Any], given: Any, true: Any) -> list[dict[str, float]]:
+    """Every entry of the transition matrix beside the true one."""
+    shares = [np.bincount(given[true == name], minlength=4) / (true == name).sum() for name in range(4)]
+    columns = [np.ravel(said[name]) for name in ("value", "low", "high")]
+    rows = zip(*columns, np.ravel(shares), strict=True)
+    return [dict(zip(("value", "low", "high", "true"), map(float, row), strict=True)) for row in rows]
 
 
 def covered(runs: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """For each estimate: how many intervals hold the truth, how wide they are, how far the value is off on average."""
     found = {}
-    for name in NAMES:
-        some = [run[name] for run in runs]
+    for name in (*NAMES, "transitions"):
+        some = [run[name] for run in runs] if name in NAMES else [each for run in runs for each in run[name]]
         found[name] = {
-            "runs": len(some),
-            "inside": sum(each["low"] <= each["true"] <= each["high"] for each in some),
+            "runs": len(runs),
+            "inside": round(sum(e["low"] <= e["true"] <= e["high"] for e in some) * len(runs) / len(some), 1),
             "width": round(float(np.mean([each["high"] - each["low"] for each in some])), 4),
             "bias": round(float(np.mean([each["value"] - each["true"] for each in some])), 4),
         }
