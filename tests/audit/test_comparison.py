@@ -14,7 +14,7 @@ def test_all_trainings_once_then_scores_and_a_page(tmp_path, monkeypatch):
     todo = audit.jobs("smoke")
     assert len(todo) == 7
     said = []
-    with audit.claimed(folder / audit.key(todo[0])):  # another process has it
+    with audit.claim(folder / audit.key(todo[0])):  # another process has it
         assert audit.run_one(results, folder, todo=todo[:1], say=said.append) is False
     while audit.run_one(results, folder, todo=todo, say=said.append):
         pass
