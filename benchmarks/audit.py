@@ -111,6 +111,7 @@ def run_one(
                 continue
             name = f"{spec['labels']} {spec['method']} {spec.get('fold', '')} ({key(spec)})"
             say(f"begin {name}")
+            place.mkdir(parents=True, exist_ok=True)
             try:
                 line = train(spec, place, data_dir, human_labels)
             except CrustError as error:
