@@ -166,6 +166,17 @@ def test_what_needs_clusters_needs_the_budget_of_groups(own):
     kind(kind.Settings(**own, budget="group"))
 
 
+def test_everything_comes_first_for_an_eighth_of_the_epochs():
+    method = METHODS["crust"](METHODS["crust"].Settings(share=0.5))
+    found = context()
+    found.epochs = 40
+    sizes = []
+    for found.epoch in range(7):
+        sizes.append(len(method.begin_epoch(found).indices))
+    assert sizes == [60] * 5 + [30] * 2
+    assert [method.looks_at_all(epoch, 40) for epoch in range(7)] == [False] * 5 + [True] * 2
+
+
 def test_a_coreset_is_kept_between_selections():
     kind = METHODS["crust"]
     method = kind(kind.Settings(share=0.5, warmup=1, every=3))

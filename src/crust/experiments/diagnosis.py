@@ -14,10 +14,11 @@ from crust.errors import InputError
 from crust.experiments.reopened import Reopened
 from crust.theory.alignments import Alignment, alignment_of
 from crust.theory.cuts import Cut
+from crust.theory.promise import Guarantee
 from crust.theory.quality import CoresetQuality, Errors, Problem, make_problem, quality_of
 from crust.theory.spaces import Spaces
 from crust.theory.spectra import Spectrum, gram_spectrum
-from crust.theory.theorem import Guarantee, guarantee_of
+from crust.theory.theorem import guarantee_of
 
 SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 

@@ -202,7 +202,8 @@ def config_of(folder: str | Path) -> dict[str, Any]:
         if not isinstance(found, dict) or "method" not in found:
             raise ValueError("it is no config")
     except (OSError, yaml.YAMLError, ValueError) as error:
-        raise InputError(f"{folder} holds no run: {getattr(error, 'strerror', None) or error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{folder} holds no run ({reason}): give the folder of one") from None
     return found
 
 
