@@ -47,7 +47,7 @@ bench: $(STAMP)  ## speed and memory beside the peers
 	@$(BIN)/python -m benchmarks.training
 	@$(BIN)/python -m benchmarks.theory --small
 
-bench-large: $(STAMP)  ## the same for a million points, and the spectrum of ResNet-32
+bench-large: $(STAMP)  ## the same for a million points, and the spectrum of ResNet-32 on CIFAR-10 (CRUST_DATA)
 	@$(BIN)/python -m benchmarks.selection --large $(ARGS)
 	@$(BIN)/python -m benchmarks.theory --only ResNet-32 --output benchmarks/results/theory-large.json
 

@@ -3,9 +3,9 @@
 python -m benchmarks.theory            all cases, a ResNet-32 on 2,000 images among them: some tens of minutes
 python -m benchmarks.theory --small    without it: some minutes
 
-Every case runs in a process of its own, on random images of CIFAR's shape. Memory is what the process grows by at its
-peak; `how` is what `spectrum` chose. For each series the growth is given as the exponent between its first and last
-case: 1 is in proportion.
+Every case runs in a process of its own, on random images of CIFAR's shape; the ResNet-32 on CIFAR-10 itself, from
+--data, else $CRUST_DATA, else ./data. Memory is what the process grows by at its peak; `how` is what `spectrum` chose.
+For each series the growth is given as the exponent between its first and last case: 1 is in proportion.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def measure(what: str, case: dict[str, Any]) -> dict[str, Any]:
     done = subprocess.run(words, capture_output=True, text=True)
     if done.returncode:
         return {**case, "error": done.stderr.strip().splitlines()[-1] if done.stderr else "failed"}
-    return {**case, **json.loads(done.stdout.splitlines()[-1])}
+    shown = {name: value for name, value in case.items() if name != "data"}  # a folder of this machine
+    return {**shown, **json.loads(done.stdout.splitlines()[-1])}
 
 
 def work(job: dict[str, Any]) -> dict[str, Any]:
@@ -64,11 +65,16 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
     import numpy as np
     import torch
 
+    from crust import data
     from crust.models import build_model
     from crust.theory import coreset_quality, spectrum
+    from crust.theory.points import inputs_of
 
     model = build_model(job["model"], in_shape=SHAPE, classes=10, **job.get("settings", {}))
-    x = torch.randn(job["n"], *SHAPE, generator=torch.Generator().manual_seed(0))
+    if "data" in job:
+        x = inputs_of(data.load("cifar10", data_dir=job["data"], limit=job["n"]).train)
+    else:
+        x = torch.randn(job["n"], *SHAPE, generator=torch.Generator().manual_seed(0))
     labels = np.arange(job["n"]) % 10
     if job["what"] == "quality":
         coreset_quality(model, x[:4], labels[:4], [0, 1], repeats=0)  # loads what is loaded once
@@ -125,6 +131,7 @@ def main() -> int:
     parser.add_argument("--small", action="store_true", help="leave out ResNet-32 on 2,000 images")
     parser.add_argument("--only", default="", help="only the series whose name contains this")
     parser.add_argument("--output", type=Path, default=RESULTS / "theory.json", help="where the results go")
+    parser.add_argument("--data", default=os.environ.get("CRUST_DATA", "data"), help="the folder of CIFAR-10")
     parser.add_argument("--job", default=None, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.job is not None:
@@ -136,8 +143,8 @@ def main() -> int:
             series[title] = [measure(what, case) for case in cases]
             growths[title] = show(title, series[title])
     if not options.small and options.only in "ResNet-32":
-        title = "50 leading values of ResNet-32 on 2,000 images"
-        series[title] = [measure("auto", LARGE)]
+        title = "50 leading values of ResNet-32 on 2,000 images of CIFAR-10"
+        series[title] = [measure("auto", {**LARGE, "data": options.data})]
         growths[title] = show(title, series[title])
         one = series[title][0]
         rows = [
