@@ -12,7 +12,7 @@ import yaml
 from torch import nn
 
 from crust.api import as_examples, fit
-from crust.audit.calibration import Judged, calibration, write_calibration
+from crust.audit.calibration import Judged, calibration, doubt_by_place, write_calibration
 from crust.audit.planting import Plants, draw_plants
 from crust.audit.tables import read_audit, read_table
 from crust.errors import InputError
@@ -90,7 +90,8 @@ def calibrate(
 def from_plants(audit: Judged, second: Judged, plants: Plants, classes: list[Any], seed: int) -> dict[str, Any]:
     """The calibration, from the audits of the run and of the training with planted labels."""
     some = plants.planted
-    planted = Judged(second.doubt[some], second.given[some], second.suggested[some])
+    doubt = doubt_by_place(audit.doubt, second.doubt, plants)
+    planted = Judged(doubt, second.given[some], second.suggested[some])
     return calibration(audit, planted, audit.suggested[some], classes, randomness.numpy_rng(seed, "calibration"))
 
 

@@ -8,8 +8,8 @@ import yaml
 from benchmarks.audit_calibration import clouds, covered, one
 
 from crust import api
-from crust.audit.calibration import VERSION, Judged, calibration, read_calibration
-from crust.audit.planting import LEAST, MOVED, draw_plants
+from crust.audit.calibration import VERSION, Judged, calibration, doubt_by_place, read_calibration
+from crust.audit.planting import LEAST, MOVED, Plants, draw_plants
 from crust.calibrating import calibrate, seconds_of
 from crust.errors import InputError
 
@@ -73,6 +73,29 @@ def test_estimates_lie_at_the_truth_where_the_model_holds():
         assert np.abs(matrix - real).max() < 0.05
         assert matrix.sum(axis=1) == pytest.approx(1, abs=1e-3)
     assert np.abs(off).mean() < 0.03
+
+
+def test_a_plant_counts_by_its_place_and_not_by_how_strongly_the_second_network_doubts():
+    rng = np.random.default_rng(4)
+    given, suggested = suspected(n=500)
+    plants = draw_plants(given, suggested, 4, rng)
+    second = rng.random(500)
+    found = doubt_by_place(rng.random(500), second, plants)
+    assert (np.argsort(found) == np.argsort(second[plants.planted])).all()
+    assert found == pytest.approx(doubt_by_place(rng.random(500), second, plants), abs=0.15)  # places, not values
+    assert doubt_by_place(second, second, plants) == pytest.approx(second[plants.planted])
+    assert doubt_by_place(second, second**5, plants) == pytest.approx(second[plants.planted])
+
+
+def test_where_labels_were_added_there_is_more_to_find_than_before():
+    """Twenty planted labels above all others, and no suspect: they lie above everything that there was before."""
+    first = np.linspace(0.1, 0.3, 100)
+    plants = Plants(np.zeros(100, np.int64), np.arange(80, 100), np.array([], np.int64))
+    second = np.where(np.arange(100) < 80, 0.2, 0.9)
+    assert doubt_by_place(first, second, plants) == pytest.approx(0.3)
+    second[5] = np.nan
+    with pytest.raises(InputError, match="no doubt for some examples"):
+        doubt_by_place(first, second, plants)
 
 
 def test_the_curve_goes_down_and_the_intervals_hold_their_values():

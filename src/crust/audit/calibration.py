@@ -21,13 +21,13 @@ A label is flagged where its doubt is at least the threshold. `cut` is the recom
 no wrong labels.
 
 How it is estimated. A second network is trained like the first on labels among which some are known to be wrong: the
-noise of before, moved to other examples (`crust.audit.planting`). The share of the plants whose doubt is at least t is
-the recall of the threshold t. At a high threshold nearly all that is flagged is wrong, so the flagged share divided by
-the recall there is the noise rate; precision is the noise rate times the recall divided by the flagged share. Plants
-are made of examples that the network takes for their class. Of real examples some look like the very class that they
-are wrongly labelled as, which no plant does: the recall is lowered by their share, taken from the right labels that
-disagree with the suggestion. Intervals come from drawing plants and wrong labels anew. All of this holds where the
-noise does not depend on the example beyond its class; people err on hard examples, and less of that is found.
+noise of before, moved to other examples (`crust.audit.planting`). Two networks do not doubt equally strongly, but both
+have as much to find, so a plant counts by its place in the second network's order: its doubt is what the first network
+gives the label at that place of its own order. The share of the plants whose doubt is at least t is the recall of the
+threshold t. At a high threshold nearly all that is flagged is wrong, so the flagged share divided by the recall there
+is the noise rate; precision is the noise rate times the recall divided by the flagged share. Intervals come from
+drawing plants and wrong labels anew. All of this holds where the noise does not depend on the example beyond its class;
+people err on hard examples, and less of that is found.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crust.audit.planting import Plants
 from crust.errors import InputError
 from crust.files import write_whole
 
-__all__ = ["calibration", "read_calibration", "write_calibration"]
+__all__ = ["calibration", "doubt_by_place", "read_calibration", "write_calibration"]
 
 VERSION = 1
 NAME = "calibration.json"
 LEVEL = 0.9
-SURE = (0.7, 0.5, 0.3)  # of the plants are above the threshold at which the noise rate is read
-CHANCE = 2.0  # standard errors: a noise rate lower by more than this at a higher threshold is no chance
+SURE = 0.4  # of the plants are above the threshold at which the noise rate is read: right labels are rare there
+PAIRS = 0.7  # of the plants are above that at which pairs of classes are counted: there have to be enough
 DRAWS = 1000
 POINTS = 100  # of the curve
-WORTH = 0.5  # of a plant: networks differ from run to run, which makes the plants worth less than their number
 HOLDS = (
     "The estimates hold for noise that depends on the class alone; people err on hard examples, of which less is found "
     "than is said here."
@@ -76,6 +76,42 @@ class Judged:
     suggested: NDArray[np.int64]
 
 
+def doubt_by_place(first: NDArray[np.float64], second: NDArray[np.float64], plants: Plants) -> NDArray[np.float64]:
+    """The doubt that the first network has at the places that the planted labels take in the order of the second.
+
+    Where more labels were planted than moved, there is more to find than before: the planted ones count for as many as
+    were moved.
+
+    Args:
+        first: doubt of all examples, before.
+        second: doubt of all examples by the network that was trained with the planted labels.
+        plants: which these are.
+
+    Returns:
+        One number for each planted label.
+
+    Example:
+        >>> plants = Plants(np.array([0, 1, 1, 0]), planted=np.array([1]), moved=np.array([2]))
+        >>> doubt_by_place(np.array([0.1, 0.2, 0.6, 0.3]), np.array([0.1, 0.9, 0.4, 0.2]), plants)
+        array([0.6])
+    """
+    _all_known(first)
+    _all_known(second)
+    n = len(first)
+    counts = np.ones(n)
+    counts[plants.planted] = len(plants.moved) / max(len(plants.planted), 1)
+    order = np.argsort(second, kind="stable")
+    below = np.cumsum(counts[order])
+    places = np.empty(n)
+    places[order] = (below - counts[order] / 2) / max(below[-1], 1e-9)
+    return np.interp(places[plants.planted], (np.arange(n) + 0.5) / n, np.sort(first))
+
+
+def _all_known(doubt: NDArray[np.float64]) -> None:
+    if not np.isfinite(doubt).all():
+        raise InputError("the audit has no doubt for some examples: let the run end, with at least one look at all")
+
+
 def calibration(
     audit: Judged, plants: Judged, seemed: NDArray[np.int64], classes: Sequence[Any], rng: np.random.Generator
 ) -> dict[str, Any]:
@@ -83,7 +119,7 @@ def calibration(
 
     Args:
         audit: all examples of the run.
-        plants: the planted ones, as the second network judges them with their planted labels.
+        plants: the planted ones with their planted labels; their doubt as `doubt_by_place` gives it.
         seemed: what the first run took the planted ones for.
         classes: the user's names.
         rng: draws for the intervals.
@@ -102,27 +138,24 @@ def calibration(
         True
     """
     n, m, k = len(audit.doubt), len(plants.doubt), len(classes)
-    if not np.isfinite(audit.doubt).all() or not np.isfinite(plants.doubt).all():
-        raise InputError("the audit has no doubt for some examples: let the run end, with at least one look at all")
+    _all_known(audit.doubt)
     if m < 10:
         raise InputError(f"only {m} labels could be planted: calibration needs more examples")
     ordered = np.sort(plants.doubt)
-    sure = _sure(audit, ordered)
-    unlike = 1 - _alike(audit, plants, seemed, sure, k)
-    thresholds, flagged = _grid(audit, sure, unlike * (plants.doubt >= sure).mean())
-    # Recall of all thresholds, and of the sure one last, in every draw.
-    places = np.searchsorted(ordered, [*thresholds, sure], side="left")
-    above = (audit.doubt >= sure).mean()
-    wrong = max(1, round(n * min(1.0, above / max(unlike * (ordered >= sure).mean(), 1e-9))))
-    found = np.empty((DRAWS, len(places)))
+    sure, many = (float(ordered[m - max(1, round(share * m))]) for share in (SURE, PAIRS))
+    above, caught = (audit.doubt >= sure).mean(), (ordered >= sure).mean()
+    wrong = max(1, round(n * min(1.0, above / caught)))
+    thresholds, flagged = _grid(audit, wrong)
+    # In every draw, of all thresholds and of the sure one last: what share of such wrong labels is above, and what
+    # share of the wrong labels that there are.
+    places = np.searchsorted(ordered, [*thresholds, sure], side="left") + 1
+    chance, recall = np.empty((DRAWS, len(places))), np.empty((DRAWS, len(thresholds)))
     for draw in range(DRAWS):
-        shares = rng.dirichlet(np.concatenate([[0.5], np.full(m, WORTH), [0.5]]))
-        counts = rng.multinomial(wrong, shares)
-        tail = np.concatenate([np.cumsum(counts[::-1])[::-1], [0]])
-        found[draw] = (tail[places + 1] + 0.5) / (wrong + 0.5)
-    rates = np.minimum(1.0, above / np.maximum(unlike * found[:, -1], 1e-9))
-    recall = unlike * found[:, :-1]
-    precision = np.minimum(1.0, rates[:, None] * recall / (flagged / n))
+        shares = rng.dirichlet(np.concatenate([[0.5], np.ones(m), [0.5]]))
+        chance[draw] = _above(shares)[places]
+        recall[draw] = (_above(rng.multinomial(wrong, shares))[places[:-1]] + 0.5) / (wrong + 0.5)
+    rates = np.minimum(1.0, above / np.maximum(chance[:, -1], 1e-9))
+    precision = np.minimum(1.0, rates[:, None] * chance[:, :-1] / (flagged / n))
     curve = [
         {
             "threshold": float(threshold),
@@ -142,52 +175,22 @@ def calibration(
         "examples": n,
         "noise_rate": rate,
         "classes": list(classes),
-        "transitions": _transitions(audit, plants, seemed, sure, rates, k, rng),
+        "transitions": _transitions(audit, plants, seemed, many, rates, k, rng),
         "curve": curve,
         "cut": _cut(curve, rate["value"] * n),
         "notes": notes,
     }
 
 
-def _sure(audit: Judged, plants: NDArray[np.float64]) -> float:
-    """The threshold at which the noise rate is read: a higher one where right labels are still among the flagged.
-
-    There the rate falls as the threshold rises. Where nothing but wrong labels is flagged it changes by chance alone.
-    """
-    m = len(plants)
-    thresholds = [float(plants[m - max(1, round(share * m))]) for share in SURE]
-    rates = [(audit.doubt >= t).mean() / (plants >= t).mean() for t in thresholds]
-    place = 0
-    for i in range(1, len(SURE)):
-        error = np.sqrt((1 / SURE[i] - 1 / SURE[place]) / (WORTH * m))
-        if rates[i] < rates[place] * (1 - CHANCE * error):
-            place = i
-    return thresholds[place]
+def _above(parts: NDArray[Any]) -> NDArray[Any]:
+    """The sum of each part and all after it, and of none."""
+    return np.concatenate([np.cumsum(parts[::-1])[::-1], np.zeros(1, parts.dtype)])
 
 
-def _alike(audit: Judged, plants: Judged, seemed: NDArray[np.int64], sure: float, classes: int) -> float:
-    """The share of wrong labels whose examples look like the wrong class, which no plant does."""
-    suspect = audit.given != audit.suggested
-    if not suspect.any():
-        return 0.0
-    above, seen = (audit.doubt >= sure).mean(), (plants.doubt >= sure).mean()
-    caught = (plants.suggested != plants.given).mean()  # of the wrong labels are suspects
-    cells = _counts(audit.given[suspect], audit.suggested[suspect], classes)
-    sizes = np.maximum(np.bincount(audit.given, minlength=classes), 1)[:, None]
-    noise = _counts(seemed, plants.given, classes) / len(seemed)
-    alike = 0.0
-    for _ in range(3):  # the noise rate that it takes depends on it a little
-        rate = min(1.0, above / max((1 - alike) * seen, 1e-9))
-        hard = max(0.0, suspect.mean() - rate * caught) / suspect.mean()  # of the suspects have right labels
-        alike = float((noise * np.minimum(1.0, hard * cells / sizes)).sum())
-    return min(alike, 0.9)
-
-
-def _grid(audit: Judged, sure: float, recall: float) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _grid(audit: Judged, wrong: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Thresholds, falling, and how many labels they flag: up to three times what may be wrong."""
     n = len(audit.doubt)
     falling = np.sort(audit.doubt)[::-1]
-    wrong = (audit.doubt >= sure).sum() / max(recall, 1e-9)
     most = int(np.clip(max(3 * wrong, 1.5 * (audit.given != audit.suggested).sum(), 20), 1, n))
     ranks = np.unique(np.linspace(1, most, min(POINTS, most)).round().astype(np.int64))
     thresholds = np.unique(falling[ranks - 1])[::-1]
@@ -199,16 +202,16 @@ def _transitions(
     audit: Judged,
     plants: Judged,
     seemed: NDArray[np.int64],
-    sure: float,
+    threshold: float,
     rates: NDArray[np.float64],
     classes: int,
     rng: np.random.Generator,
 ) -> dict[str, list[list[float]]]:
-    """P(given | true) from the pairs above the sure threshold, made up for what is missed of each class."""
+    """P(given | true) from the pairs above a threshold, made up for what is missed of each class."""
     n = len(audit.doubt)
-    top = (audit.doubt >= sure) & (audit.given != audit.suggested)
+    top = (audit.doubt >= threshold) & (audit.given != audit.suggested)
     pairs = _counts(audit.suggested[top], audit.given[top], classes).astype(np.float64)
-    caught, planted = plants.doubt >= sure, np.bincount(seemed, minlength=classes)
+    caught, planted = plants.doubt >= threshold, np.bincount(seemed, minlength=classes)
     seen = (np.bincount(seemed[caught], minlength=classes) + LIKE * caught.mean()) / (planted + LIKE)
     given = np.bincount(audit.given, minlength=classes).astype(np.float64)
     draws = np.empty((min(len(rates), max(20, 20_000_000 // classes**2)), classes, classes))

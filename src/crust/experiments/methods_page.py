@@ -8,12 +8,15 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from crust.errors import InputError
 from crust.experiments.paper.table1 import own_settings
 from crust.experiments.tables import INTRODUCTION, NOISES, bold_best, cell, is_ceiling, markdown, of_runs, runs
 from crust.methods import METHODS
 
 Lines = Sequence[dict[str, Any]]
 SECONDS = Path("benchmarks/results/methods.json")  # of `python -m benchmarks.methods`, on a quiet machine
+OWN = Path("docs/methods")
+PAGE = "[all methods](../results/methods.md)"
 HALF = {"epochs": 20}  # as many updates as 40 epochs on half of the data
 MISSING = (
     "A dash is a run that has not been made yet. Passes: examples that went through a network, forward and backward, "
@@ -34,6 +37,35 @@ def methods_page(lines: Lines) -> str:
         parts += [f"## {title}", _table(lines, labels, seconds), *_reading(lines, labels)]
     parts += ["## What they were told", _knowledge(lines)]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def own_page(name: str, lines: Lines) -> str:
+    """A method's own page, with what was measured in place of its last paragraph, which begins with `Measured`."""
+    text = (OWN / f"{name}.md").read_text(encoding="utf-8")
+    written, mark, _ = text.rpartition("\nMeasured")
+    if not mark:
+        raise InputError(f"docs/methods/{name}.md has no last paragraph that begins with Measured: see TEMPLATE.md")
+    return f"{written}\n{measured(name, lines)}\n"
+
+
+def measured(name: str, lines: Lines) -> str:
+    """One paragraph: accuracy beside `erm`, audit and cost."""
+    found = []
+    for labels, title in NOISES.items():
+        some, plain = runs(lines, name, labels, **own_settings(name, "cpu")), runs(lines, "erm", labels)
+        if not some:
+            found.append(f"{title}: not measured yet")
+            continue
+        words = f"{title}: {cell(of_runs(some, 'accuracy', 'last'))}%"
+        if name != "erm" and plain:
+            words += f" (`erm` {cell(of_runs(plain, 'accuracy', 'last'))})"
+        doubts = of_runs(some, "audit", "auroc")
+        words += f", audit AUROC {cell(doubts, scale=1, digits=3)}" if doubts else ""
+        own, base = _passes(some), _passes(plain)
+        if name != "erm" and own is not None and base is not None:
+            words += f", {own / base:.2f} of `erm`'s passes"
+        found.append(words)
+    return f"Measured on CIFAR-10 in small, last epoch ({PAGE}): " + "; ".join(found) + "."
 
 
 def _all(lines: Lines, labels: str) -> dict[str, tuple[str, list[dict[str, Any]]]]:

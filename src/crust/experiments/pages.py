@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 from crust.experiments import findings
-from crust.experiments.methods_page import methods_page
+from crust.experiments.methods_page import methods_page, own_page
 from crust.experiments.outputs import figure_page, text
 from crust.experiments.paper import EXPERIMENTS
 from crust.experiments.results import find
@@ -28,6 +29,7 @@ from crust.experiments.tables import (
     of_runs,
     runs,
 )
+from crust.methods import METHODS
 from crust.training.schedules import warmup_of
 
 TRIED = (
@@ -195,6 +197,7 @@ PAGES: dict[str, Callable[[Lines], str]] = {
         for kind in ("md", "csv")
     },
     "findings.md": what_holds,
+    **{f"methods/{name}.md": partial(own_page, name) for name in METHODS},
 }
 
 
