@@ -52,8 +52,24 @@ def test_networks_that_are_right_count_the_wrong_labels(classes, seed, rate):
     labels = np.where(rng.random(n) < rate, (true + 1) % classes, true)
     sure = rng.uniform(0.6, 1.0, n)
     p = (1 - sure)[:, None] / classes + sure[:, None] * np.eye(classes)[true]
-    assert estimate(p, labels, 1.0) == pytest.approx((labels != true).mean())
-    assert estimate(p, labels) == pytest.approx((labels != true).mean(), abs=0.25)
+    assert estimate(p, labels, symmetric=False) == pytest.approx((labels != true).mean(), abs=0.25)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(4, 12), st.integers(0, 10**6), st.floats(0, 0.5))
+def test_a_network_that_is_often_wrong_still_knows_what_examples_are_not(classes, seed, rate):
+    """It takes half of the examples for a class next to their own, and is sure of that."""
+    rng = np.random.default_rng(seed)
+    n = 4000
+    true = rng.integers(0, classes, n)
+    labels = np.where(rng.random(n) < rate, (true + rng.integers(1, classes, n)) % classes, true)
+    other = (true + 1) % classes
+    first, second = np.where(rng.random(n) < 0.5, (true, other), (other, true))
+    p = rng.uniform(0, 0.1, (n, classes)) + 0.5 * np.eye(classes)[first] + 0.3 * np.eye(classes)[second]
+    p /= p.sum(axis=1, keepdims=True)
+    real = (labels != true).mean()
+    assert estimate(p, labels, symmetric=False) > real + 0.05  # half of what it is sure of is wrong
+    assert estimate(p, labels, symmetric=True) == pytest.approx(real, abs=0.1)
 
 
 @settings(max_examples=25, deadline=None)

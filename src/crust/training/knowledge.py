@@ -70,10 +70,9 @@ class Estimator(Method):
         if context.stage == 1:
             sure = noise_rate.surest(self.probabilities)
             counts = confusion(context.labels[sure], self.probabilities[sure].argmax(axis=1), context.classes)
-            estimated = {
-                "noise_rate": noise_rate.estimate(self.probabilities, context.labels),
-                "noise_type": type_from_confusion(counts),
-            }
+            kind = type_from_confusion(counts)
+            rate = noise_rate.estimate(self.probabilities, context.labels, kind == "symmetric")
+            estimated = {"noise_rate": rate, "noise_type": kind}
             for name, value in estimated.items():
                 context.knowledge.setdefault(name, Known(value, "estimated"))
 
