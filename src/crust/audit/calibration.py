@@ -52,6 +52,7 @@ NAME = "calibration.json"
 LEVEL = 0.9
 SURE = 0.4  # of the plants are above the threshold at which the noise rate is read: right labels are rare there
 PAIRS = 0.7  # of the plants are above that at which pairs of classes are counted: there have to be enough
+WORTH = 1.25  # of a plant: places among all that is wrong vary less than a plant's doubt does
 DRAWS = 1000
 POINTS = 100  # of the curve
 HOLDS = (
@@ -151,7 +152,7 @@ def calibration(
     places = np.searchsorted(ordered, [*thresholds, sure], side="left") + 1
     chance, recall = np.empty((DRAWS, len(places))), np.empty((DRAWS, len(thresholds)))
     for draw in range(DRAWS):
-        shares = rng.dirichlet(np.concatenate([[0.5], np.ones(m), [0.5]]))
+        shares = rng.dirichlet(np.concatenate([[0.5], np.full(m, WORTH), [0.5]]))
         chance[draw] = _above(shares)[places]
         recall[draw] = (_above(rng.multinomial(wrong, shares))[places[:-1]] + 0.5) / (wrong + 0.5)
     rates = np.minimum(1.0, above / np.maximum(chance[:, -1], 1e-9))
