@@ -7,7 +7,8 @@ Each run has data of its own: four classes of 250 points in ten dimensions, one 
 that depends on the class alone: each class keeps 65 to 90 % of its labels, and the rest goes to the other classes in
 proportions drawn at random. A small `mlp` is trained by `crust` for ten epochs and calibrated. Counted is how often the
 true share of wrong labels, and the true precision and recall at the recommended cut, lie in their intervals; and of
-all entries of the transition matrices, how many in a hundred do.
+all entries of the transition matrices, how many in a hundred do. A set of runs takes the place of the same one in the
+file, beside the others.
 """
 
 from __future__ import annotations
@@ -94,8 +95,12 @@ def main() -> None:
         runs.append(one(options.first + number, options.separation, options.method))
         if (number + 1) % 10 == 0:
             print(number + 1, covered(runs), flush=True)
-    found = {"method": options.method, "separation": options.separation, "covered": covered(runs)}
-    write_whole(options.output or RESULTS, json.dumps(found, indent=1).encode())
+    path = options.output or RESULTS
+    about = {"method": options.method, "first": options.first, "separation": options.separation}
+    sets = json.loads(path.read_text())["sets"] if path.is_file() else []
+    others = [one for one in sets if any(one.get(name) != value for name, value in about.items())]
+    found = {"sets": [*others, {**about, "covered": covered(runs)}]}
+    write_whole(path, json.dumps(found, indent=1).encode())
 
 
 if __name__ == "__main__":
