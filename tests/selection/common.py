@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.selection.oracle import assign_oracle
 
+from crust.errors import InputError
 from crust.selection import prepare
 from crust.selection.distances import Distances
 from crust.selection.picks import Picks
@@ -42,3 +43,13 @@ def check_picks(picks: Picks, distances: np.ndarray, k: int) -> None:
         before = np.minimum(d.max(), d[picks.order[:t]].min(axis=0, initial=np.inf))
         gain = np.maximum(0, before - d[picks.order[t]]).sum()
         assert picks.gains[t] == pytest.approx(gain, rel=1e-9, abs=1e-9 * total)
+
+
+def refusal(check, *args, **kwargs):
+    """The message of the refusal: one sentence, one line."""
+    with pytest.raises(InputError) as caught:
+        check(*args, **kwargs)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert not message.endswith(".")
+    return message

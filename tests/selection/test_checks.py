@@ -1,3 +1,5 @@
+"""Features and matrices of distances: what passes, and what is refused."""
+
 import subprocess
 import sys
 
@@ -5,24 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from tests.selection.common import refusal
 
-from crust.errors import InputError
 from crust.selection import checks
 from crust.selection.checks import check_directions, check_features, check_precomputed, is_tensor
-from crust.selection.group_names import check_groups
-from crust.selection.options import ALGORITHMS, METRICS, Options, check_device, check_options, parse_bytes
-
-
-def refusal(check, *args, **kwargs):
-    """The message of the refusal: one sentence, one line."""
-    with pytest.raises(InputError) as caught:
-        check(*args, **kwargs)
-    message = str(caught.value)
-    assert "\n" not in message
-    assert not message.endswith(".")
-    return message
 
 
 @pytest.fixture
@@ -217,201 +205,6 @@ def test_a_matrix_must_be_square():
     assert "2-D" in refusal(check_precomputed, np.zeros(4))
     assert "empty" in refusal(check_precomputed, np.zeros((0, 0)))
     assert "type <U1" in refusal(check_precomputed, np.array([["a"]]))
-
-
-# ---------------------------------------------------------------------------------------------- groups
-
-
-@pytest.mark.parametrize(
-    ("groups", "names", "codes", "kind"),
-    [
-        (["b", "a", "b"], ["a", "b"], [1, 0, 1], "U"),
-        (("b", "a", "b"), ["a", "b"], [1, 0, 1], "U"),
-        (np.array(["b", "a", "b"]), ["a", "b"], [1, 0, 1], "U"),
-        (np.array(["b", "a", "b"], dtype=object), ["a", "b"], [1, 0, 1], "U"),
-        (np.array([b"b", b"a", b"b"]), ["a", "b"], [1, 0, 1], "U"),
-        ([b"b", b"a", b"b"], ["a", "b"], [1, 0, 1], "U"),
-        (pd.Series(["b", "a", "b"], index=[7, 8, 9]), ["a", "b"], [1, 0, 1], "U"),
-        (pd.Categorical(["b", "a", "b"], categories=["b", "a"]), ["a", "b"], [1, 0, 1], "U"),
-        (["", "é", ""], ["", "é"], [0, 1, 0], "U"),
-        (["10", "9", "-1"], ["-1", "10", "9"], [1, 2, 0], "U"),
-        ([3, -5, 3], [-5, 3], [1, 0, 1], "i"),
-        ([np.int64(3), np.int8(-5), 3], [-5, 3], [1, 0, 1], "i"),
-        ([torch.tensor(3), torch.tensor(-5), torch.tensor(3)], [-5, 3], [1, 0, 1], "i"),
-        (np.array([3, -5, 3], dtype=np.int16), [-5, 3], [1, 0, 1], "i"),
-        (np.array([3, -5, 3], dtype=">i4"), [-5, 3], [1, 0, 1], "i"),
-        (np.array([3, 5, 3], dtype=np.uint64), [3, 5], [0, 1, 0], "u"),
-        (torch.tensor([3, -5, 3]), [-5, 3], [1, 0, 1], "i"),
-        (pd.Series([3, -5, 3]), [-5, 3], [1, 0, 1], "i"),
-        (pd.array([3, -5, 3], dtype="Int64"), [-5, 3], [1, 0, 1], "i"),
-        (range(3), [0, 1, 2], [0, 1, 2], "i"),
-        ([True, False, True], [False, True], [1, 0, 1], "b"),
-        (torch.tensor([True, True, True]), [True], [0, 0, 0], "b"),
-        ([3.0, -5.0, 3], [-5, 3], [1, 0, 1], "i"),
-        (np.array([3, -5, 3], dtype=np.float16), [-5, 3], [1, 0, 1], "i"),
-        (torch.tensor([3, -5, 3], dtype=torch.bfloat16), [-5, 3], [1, 0, 1], "i"),
-    ],
-)
-def test_groups_of_many_kinds(groups, names, codes, kind):
-    found_names, found_codes = check_groups(groups, 3)
-    assert found_names.tolist() == names
-    assert found_names.dtype.kind == kind
-    assert found_codes.tolist() == codes
-    assert found_names.dtype.isnative
-    assert found_codes.dtype == np.int64
-
-
-def test_no_groups():
-    assert check_groups(None, 3) is None
-
-
-@given(st.lists(st.one_of(st.text(max_size=4)), min_size=1) | st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1))
-def test_names_and_codes_give_the_groups_back(groups):
-    names, codes = check_groups(groups, len(groups))
-    # a numpy string cannot end in NUL
-    expected = [g.rstrip("\0") if isinstance(g, str) else g for g in groups]
-    assert names[codes].tolist() == expected
-    assert names.tolist() == sorted(names.tolist())
-
-
-@pytest.mark.parametrize(
-    ("groups", "words"),
-    [
-        (["a", "b"], "groups has 2 names, but features has 3 rows"),
-        (np.zeros(4, dtype=int), "groups has 4 names, but features has 3 rows"),
-        (["a"], "groups has 1 name, but"),
-        (np.zeros((3, 1), dtype=int), "shape (3, 1), but it must be 1-D"),
-        (torch.zeros((3, 3)), "shape (3, 3), but it must be 1-D"),
-        (pd.DataFrame({"a": [1, 2, 3]}), "shape (3, 1), but it must be 1-D"),
-        ([[1], [2], [3]], "nested"),
-        ([(1, 2), (1, 2), (3, 4)], "nested"),
-        ("abc", "groups is a str"),
-        (7, "groups is a int"),
-        (iter("abc"), "groups is a str"),
-        ({"a", "b", "c"}, "groups is a set"),
-        (["a", None, "b"], "1 row without a name (row 1)"),
-        (["a", float("nan"), None], "2 rows without a name (rows 1, 2): drop them or give them a group"),
-        ([1.0, float("nan"), 2.0], "1 row without a name (row 1): drop it or give it a group"),
-        (np.array([1.0, np.nan, 2.0]), "(row 1)"),
-        (torch.tensor([1.0, float("nan"), 2.0]), "(row 1)"),
-        (pd.Series(["a", None, "b"]), "(row 1)"),
-        (pd.array([1, None, 2], dtype="Int64"), "(row 1)"),
-        (pd.Categorical(["a", None, "b"]), "(row 1)"),
-        (np.ma.masked_array([1, 2, 3], mask=[0, 1, 0]), "(row 1)"),
-        ([1.0, 2.5, 3.5], "the value 2.5 in row 1"),
-        (np.array([1.0, 2.0, np.inf]), "the value inf in row 2"),
-        ([1.0, 2.0, 1e300], "the value 1e+300 in row 2"),
-        (["a", 1, "b"], "names of type int, str"),
-        ([True, 2, False], "names of type bool, int"),
-        ([1, 2, 2**63], "more than 64 bits"),
-        ([1j, 2j, 3j], "names of type complex"),
-        (np.array([1j, 2j, 3j]), "type complex128"),
-        (np.zeros(3, dtype="M8[s]"), "type datetime64"),
-        ([b"\xff", b"a", b"b"], "not UTF-8"),
-    ],
-)
-def test_groups_refused(groups, words):
-    message = refusal(check_groups, groups, 3)
-    assert message.startswith("groups ")
-    assert words in message
-
-
-def test_first_five_rows_without_a_name():
-    message = refusal(check_groups, [None] * 9, 9)
-    assert "9 rows without a name (first: 0, 1, 2, 3, 4)" in message
-
-
-# ---------------------------------------------------------------------------------------------- options
-
-
-def test_options_in_one_form():
-    options = check_options(
-        algorithm="lazy",
-        metric="cosine",
-        device=torch.device("cpu"),
-        threads=np.int64(2),
-        memory_limit="1 GB",
-        epsilon=np.float32(0.5),
-        seed=np.uint8(7),
-    )
-    assert options == Options("lazy", "cosine", "cpu", 2, 10**9, 0.5, 7)
-    assert type(options.threads) is int
-    assert type(options.seed) is int
-
-
-def test_options_left_open():
-    options = check_options()
-    assert (options.device, options.threads, options.memory_limit) == (None, None, None)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"algorithm": "gredy"}, "unknown algorithm 'gredy'"),
-        ({"algorithm": "gredy"}, "did you mean 'greedy'"),
-        ({"algorithm": "gredy"}, ", ".join(ALGORITHMS)),
-        ({"metric": "manhattan"}, ", ".join(METRICS)),
-        ({"metric": None}, "unknown metric None"),
-        ({"threads": 0}, "threads is 0, but it must be a whole number of at least 1"),
-        ({"threads": 1.5}, "threads is 1.5"),
-        ({"threads": True}, "threads is True"),
-        ({"threads": "two"}, "threads is 'two'"),
-        ({"memory_limit": 0}, "memory_limit is 0"),
-        ({"memory_limit": -5}, "memory_limit is -5"),
-        ({"memory_limit": "much"}, "memory_limit is 'much', but it must be a number of bytes above 0"),
-        ({"epsilon": 0}, "epsilon is 0, but it must be a number above 0 and below 1"),
-        ({"epsilon": 1}, "epsilon is 1"),
-        ({"epsilon": float("nan")}, "epsilon is nan"),
-        ({"epsilon": "small"}, "epsilon is 'small'"),
-        ({"seed": -1}, "seed is -1, but it must be a whole number of at least 0"),
-        ({"seed": 0.5}, "seed is 0.5"),
-        ({"seed": None}, "seed is None"),
-        ({"device": "gpu"}, "device 'gpu' is not there: use 'cpu'"),
-        ({"device": "meta"}, "device 'meta' is not there"),
-        ({"device": "cuda:99"}, "device 'cuda:99' is not there"),
-        ({"device": torch.device("cuda", 99)}, "device 'cuda:99' is not there"),
-        ({"device": 3.5}, "device 3.5 is not there"),
-    ],
-)
-def test_options_refused(options, words):
-    assert words in refusal(check_options, **options)
-
-
-def test_devices():
-    assert check_device(None) is None
-    assert check_device("cpu") == "cpu"
-    assert check_device("cpu:0") == "cpu:0"
-
-
-@pytest.mark.parametrize(
-    ("size", "expected"),
-    [
-        (1, 1),
-        (np.int64(5), 5),
-        (2e9, 2 * 10**9),
-        ("123", 123),
-        ("123 B", 123),
-        ("2k", 2000),
-        ("2 kB", 2000),
-        ("2KiB", 2048),
-        ("1.1 GB", 1_100_000_000),
-        ("1.5 GiB", 3 * 2**29),
-        ("512MiB", 2**29),
-        (".5 tib", 2**39),
-        (" 3 M ", 3 * 10**6),
-    ],
-)
-def test_parse_bytes(size, expected):
-    count = parse_bytes(size)
-    assert count == expected
-    assert type(count) is int
-
-
-@pytest.mark.parametrize(
-    "size", ["", "GB", "-1 GB", "1 PB", "1e9", "0.1", "1 G B", "٣", 0, -1, float("nan"), float("inf"), True, None]
-)
-def test_parse_bytes_refuses(size):
-    assert "such as '2 GiB'" in refusal(parse_bytes, size)
 
 
 def test_nothing_heavy_is_imported():
