@@ -342,3 +342,8 @@ def test_a_run_that_is_stopped_after_warm_up_or_later_goes_on_as_if_it_was_not(t
 def test_batches_of_one():
     result = fit("dividemix", data=examples(20), batch_size=1, validation=0, warmup=1, **KNOWN)
     assert all(np.isfinite(line["loss"]) for line in result.history)
+
+
+def test_who_gives_the_weight_pays_for_no_estimate():
+    assert not [line for line in fit("dividemix", lambda_u=25.0).history.lines if "estimate" in line["stage"]]
+    assert [line for line in fit("dividemix").history.lines if "estimate" in line["stage"]]

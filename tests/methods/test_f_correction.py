@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.training.common import CLASSES, fit, told, weights
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
+from crust.errors import InputError
 from crust.methods.f_correction import FCorrection, FCorrectionSettings, adjusted
 from crust.training.losses import corrected_nll, cross_entropy
 
@@ -92,6 +93,8 @@ def test_two_trainings_the_second_from_the_first_weights_of_the_run():
     method = result.recorder.method
     assert method.T.shape == (CLASSES, CLASSES)
     assert method.T.sum(axis=1) == pytest.approx(1.0)
+    shown = [line.get("diagonal") for line in result.history.lines]
+    assert shown == [None] * 4 + [pytest.approx(method.T.diagonal().mean())] * 4
     losses = [line["val_loss"] for line in result.history.lines[:4]]
     scores = [line["score"] for line in result.history.lines[4:]]
     best = max(range(4), key=lambda i: (scores[i], i))
@@ -121,6 +124,32 @@ def test_going_on_from_the_first_training_is_a_setting():
     assert told(kept.history)[:3] == told(anew.history)[:3]
     assert weights(kept) != weights(anew)
     assert kept.history["loss"][3] < anew.history["loss"][3]
+
+
+def test_a_matrix_that_is_known_spares_the_first_training():
+    known = (0.7 * np.eye(CLASSES) + 0.3 / CLASSES).tolist()
+    result = fit("f-correction", epochs=2, transitions=known)
+    assert result.history["stage"] == ["corrected"] * 2
+    assert result.history["diagonal"] == pytest.approx([0.7 + 0.3 / CLASSES] * 2)
+    assert result.recorder.method.T.tolist() == known
+    told = result.config["knowledge"]["transitions"]  # by its mean diagonal
+    assert (told["value"], told["source"]) == (pytest.approx(0.7 + 0.3 / CLASSES, abs=1e-4), "given")
+
+
+def test_the_identity_as_matrix_is_plain_training():
+    plain, corrected = fit("erm", epochs=2), fit("f-correction", epochs=2, transitions=np.eye(CLASSES).tolist())
+    assert corrected.history["loss"] == pytest.approx(plain.history["loss"], rel=1e-3)
+
+
+@pytest.mark.parametrize("rows", [[[1.0, 0.0]], [[0.9, 0.2], [0.0, 1.0]], [[1.1, -0.1], [0.0, 1.0]]])
+def test_what_is_no_matrix_of_chances_is_refused(rows):
+    with pytest.raises(InputError, match="give a row for each true class"):
+        fit("f-correction", epochs=1, transitions=rows)
+
+
+def test_a_matrix_of_another_number_of_classes_is_refused():
+    with pytest.raises(InputError, match=f"2 rows, but there are {CLASSES} classes"):
+        fit("f-correction", epochs=1, transitions=np.eye(2).tolist())
 
 
 def test_soft_and_hard_agree_in_float32():

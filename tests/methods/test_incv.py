@@ -290,6 +290,7 @@ def test_nobody_selected_is_everybody():
     result = fit("incv", labels=wrong, learning_rate=1e-9, **SMALL)
     last = result.history.lines[-1]
     assert (last["selected"], last["chosen"]) == (0, 90)
+    assert not result.recorder.state.plan.method.joining.size  # who is there already does not join
 
 
 # ------------------------------------------------------------ what it leaves

@@ -4,9 +4,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from crust import noise
-from crust.training.agreement import confusion, expected_agreement, oddness, rate_from_agreement, type_from_confusion
+from crust.training.agreement import (
+    _mean_deviation,
+    confusion,
+    expected_agreement,
+    oddness,
+    rate_from_agreement,
+    type_from_confusion,
+)
 
 
 @given(st.integers(2, 200), st.floats(0, 1))
@@ -50,6 +58,24 @@ def test_symmetric_noise_is_known_as_such(rate, seed):
 @pytest.mark.parametrize("kind", ["pair-flip", "derangement", "asymmetric-cifar10"])
 def test_noise_with_a_direction_is_known_as_such(kind, seed):
     assert type_from_confusion(confusion(*drawn(kind, 0.4, seed=seed), 10)) == "asymmetric"
+
+
+@pytest.mark.parametrize(("kind", "classes", "n"), [("pair-flip", 10, 300), ("pair-flip", 100, 4000)])
+def test_a_direction_is_seen_in_few_examples(kind, classes, n):
+    assert oddness(confusion(*drawn(kind, 0.3, classes, n, right=1.0), classes)) > 0.4
+    assert oddness(confusion(*drawn("symmetric", 0.3, classes, n, right=1.0), classes)) < 0.2
+
+
+def test_the_same_noise_is_as_odd_in_few_examples_as_in_many():
+    found = [oddness(confusion(*drawn("pair-flip", 0.3, 10, n, right=0.7), 10)) for n in (1000, 4000, 40000)]
+    assert max(found) - min(found) < 0.1
+
+
+@given(st.integers(1, 40), st.floats(0.01, 0.99))
+def test_the_mean_deviation_is_that_of_the_binomial(n, p):
+    k = np.arange(n + 1)
+    expected = (binom.pmf(k, n, p) * np.abs(k - n * p)).sum()
+    assert _mean_deviation(n, np.array([p]))[0] == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
 def test_few_examples_of_many_classes_are_no_evidence():

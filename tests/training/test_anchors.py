@@ -40,3 +40,16 @@ def test_it_looks_and_does_not_touch():
 @pytest.mark.parametrize("n", [1, 4])
 def test_predictions_that_are_all_alike(n):
     assert anchor_T(np.full((n, 3), 1 / 3)) == pytest.approx(np.full((3, 3), 1 / 3))
+
+
+@pytest.mark.parametrize("classes", [10, 20, 40])
+def test_the_anchor_of_a_rare_class_is_of_that_class(classes):
+    """One class is 2% of the data; with 40 classes all of them are below 3%."""
+    rng = np.random.default_rng(0)
+    share = np.full(classes, 0.98 / (classes - 1))
+    share[0] = 0.02
+    true = rng.choice(classes, 5000, p=share)
+    T = 0.6 * np.eye(classes) + 0.4 / classes
+    sure = rng.beta(5, 1, 5000)[:, None]
+    P = sure * T[true] + (1 - sure) / classes
+    assert anchor_T(P, 0.97).diagonal().min() > 0.45  # the truth is 0.61 or more

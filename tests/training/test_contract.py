@@ -247,6 +247,8 @@ def test_inputs_for_each_network_and_networks_that_rest(register):
     first_two = [line["passes"]["backward"] for line in result.history][:2]
     steps = len(sizes) - sizes.index([4, 0])
     assert first_two[1] - first_two[0] == 4 * steps // 2
+    # which of its own batches are right the loop does not know
+    assert ["batch_accuracy" in line for line in result.history] == [True, False, False]
 
 
 # ------------------------------------------------------------ looking

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
@@ -90,7 +91,8 @@ def central_by_label(proxies: NDArray[Any], labels: NDArray[np.int64], share: fl
         members = np.flatnonzero(labels == label)[::-1]  # reversed: the lowest position is the highest index
         k = int(share * len(members))
         if k:
-            found.append(members[select(proxies[members], k, algorithm="central").indices])
+            chosen = select(proxies[members], k, algorithm="central", threads=torch.get_num_threads())
+            found.append(members[chosen.indices])
     if not found:
         raise InputError(f"a share of {share} rounds down to no example of any label: give a larger share")
     return np.concatenate(found)

@@ -131,6 +131,7 @@ class DivideMix(Method):
         super().__init__(settings)
         if settings.lambda_u != "auto" and settings.lambda_u < 0:
             raise InputError(f"setting lambda_u is {settings.lambda_u}: give a weight of 0 or more, or auto")
+        self.estimates_itself = settings.lambda_u != "auto"  # the noise rate then chooses nothing
         self.warmup: int | None = None
         self.trust: NDArray[np.float64] | None = None  # (2, n): network k's own opinion of each label
         self.labelled = np.ones((2, 0), bool)  # (2, n): whose label network k learns, by the other's opinion
@@ -242,8 +243,9 @@ class DivideMix(Method):
 def unlabelled_weight(setting: float | Literal["auto"], context: Context) -> float:
     """The weight of the unlabelled part: the authors' choices, made by the noise rate that is known here.
 
-    They are 0 for 20% of symmetric noise and for asymmetric noise, which leaves few without a label, 25 for 50 and 80%,
-    and 150 with a hundred classes, over which the squared error is a mean.
+    They are 0 for 20% of symmetric noise and for their asymmetric noise, which is 40% of half of the classes and so
+    20% of all labels as well, 25 for 50 and 80%, and 150 with a hundred classes, over which the squared error is a
+    mean. The type of the noise is not asked.
     """
     if setting != "auto":
         return setting

@@ -17,7 +17,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
-from crust.training import randomness
+from crust.training import noise_rate, randomness
 from crust.training.agreement import confusion, rate_from_agreement, type_from_confusion
 from crust.training.context import Context
 from crust.training.knowledge import NoiseType
@@ -162,7 +162,7 @@ class Incv(Method):
         if not len(members):  # nobody was predicted as labelled: all there is
             members = np.arange(context.n)
         self.joining = np.empty((0, 0), np.int64)
-        if context.epoch > self.late() * context.epochs:
+        if context.epoch > self.late() * context.epochs and (self.sets == SELECTED).any():
             self.joining = self.drawn(context, len(members))
         return Selection(members, facts=facts)
 
@@ -182,12 +182,13 @@ class Incv(Method):
         agree = seen.predictions == context.labels[held]
         if self.rate is None:
             self.rate = rate_from_agreement(float(agree.mean()), context.classes)
-            counts = confusion(context.labels[held], seen.predictions, context.classes)
+            sure = noise_rate.surest(seen.probabilities)
+            counts = confusion(context.labels[held][sure], seen.predictions[sure], context.classes)
             context.knowledge.setdefault("noise_type", Known(type_from_confusion(counts), "estimated"))
             context.knowledge["noise_rate"] = Known(self.rate, "estimated")
             self.noise_type = context.knowledge["noise_type"].value
         if self.noise_type == "symmetric":
-            count = int(discard_ratio(self.rate) * int(agree.sum()))
+            count = int(discard_ratio(self.rate) * int(agree.sum()) + 1e-9)
             self.sets[held[largest(seen.losses, count)]] = DISCARDED
         self.sets[held[agree]] = SELECTED
 

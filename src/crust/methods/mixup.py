@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from pydantic import Field
 from torch import Tensor
 
+from crust.errors import InputError
 from crust.training.context import Context
 from crust.training.losses import mix, one_hot, soft_cross_entropy
 from crust.training.method import Batch, Method, Output, Settings
@@ -22,6 +25,8 @@ class Mixup(Method):
     settings: MixupSettings
 
     def prepare(self, batch: Batch, context: Context) -> Batch:
+        if isinstance(batch.x, Mapping) or not batch.x.is_floating_point():
+            raise InputError("these inputs cannot be mixed, and mixup lives by it: use another method")
         rng = context.rng("mix", step=True)
         share = torch.full((len(batch.y),), float(rng.beta(self.settings.alpha, self.settings.alpha)))
         other = context.tensor(rng.permutation(len(batch.y)))

@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 NoiseType = Literal["symmetric", "asymmetric"]
 STEP = 0.001
@@ -64,28 +65,36 @@ def oddness(counts: NDArray[np.integer]) -> float:
 
     Symmetric noise says nothing about the true class, so the predictions that disagree with a label are spread as all
     predictions are. The answer is the total variation distance from that, averaged over the disagreements, less what
-    chance alone makes of it in a sample of that size.
+    chance alone makes of it in a sample of that size. The two add up as squares: chance hardly moves a distance that
+    is there already, so that the answer for the same noise does not grow with the number of examples.
 
     Example:
         >>> everywhere = np.full((4, 4), 100) + 300 * np.eye(4, dtype=int)
         >>> next_door = 300 * np.eye(4, dtype=int) + 300 * np.eye(4, dtype=int)[[1, 2, 3, 0]]
         >>> oddness(everywhere), round(oddness(next_door), 2)
-        (0.0, 0.63)
+        (0.0, 0.67)
     """
     classes = len(counts)
     spread = counts.sum(axis=0) / max(1, counts.sum())
-    found = total = 0.0
+    distance = chance = total = 0.0
     for row in range(classes):
         others = np.arange(classes) != row
         seen, expected = counts[row, others].astype(np.float64), spread[others]
         if not seen.sum() or not expected.sum():
             continue
         expected = expected / expected.sum()
-        distance = 0.5 * np.abs(seen / seen.sum() - expected).sum()
-        chance = 0.5 * np.sqrt(2 * expected * (1 - expected) / (np.pi * seen.sum())).sum()
-        found += seen.sum() * (distance - chance)
+        distance += seen.sum() * 0.5 * np.abs(seen / seen.sum() - expected).sum()
+        chance += 0.5 * _mean_deviation(seen.sum(), expected).sum()
         total += seen.sum()
-    return float(max(0.0, found / total)) if total else 0.0
+    return float(np.sqrt(max(0.0, distance**2 - chance**2)) / total) if total else 0.0
+
+
+def _mean_deviation(n: float, p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """E|X - np| of binomial counts, exactly (de Moivre): the normal approximation fails below one expected count."""
+    p = p[(p > 0) & (p < 1)]
+    m = np.minimum(np.floor(n * p) + 1, n)
+    chosen = gammaln(n + 1) - gammaln(m + 1) - gammaln(n - m + 1)
+    return 2 * m * np.exp(chosen + m * np.log(p) + (n - m + 1) * np.log1p(-p))
 
 
 def type_from_confusion(counts: NDArray[np.integer]) -> NoiseType:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from crust.selection import Coreset, select
@@ -61,13 +62,13 @@ def choose(
         return _smallest(ranks, labels, share)
     if rule == "small-loss":
         return _smallest(losses, groups, share)
-    return select(proxies, share, groups=groups, algorithm=rule, seed=seed)
+    return select(proxies, share, groups=groups, algorithm=rule, seed=seed, threads=torch.get_num_threads())
 
 
 def _central_ranks(proxies: NDArray[np.floating], groups: NDArray[np.int64] | None) -> NDArray[np.float64]:
     """The share of its group that is more central than an example: comparable between groups of any size and width."""
     n = len(proxies)
-    order = select(proxies, n, groups=groups, algorithm="central").indices
+    order = select(proxies, n, groups=groups, algorithm="central", threads=torch.get_num_threads()).indices
     codes = np.zeros(n, np.int64) if groups is None else np.unique(groups, return_inverse=True)[1]
     sizes = np.bincount(codes)
     place = np.arange(n) - (np.cumsum(sizes) - sizes)[codes[order]]

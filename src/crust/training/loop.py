@@ -119,7 +119,9 @@ def _epoch(context: Context, method: Method, stage: Stage, state: RunState) -> t
         processes.share_buffers(network)
     method.end_epoch(context)
     loss, seen, right, shown, skipped = map(float, sum(processes.gather(told)))
-    facts = {"learning_rate": rate, "loss": loss / max(1, seen), "batch_accuracy": right / max(1, shown)}
+    facts = {"learning_rate": rate, "loss": loss / max(1, seen)}
+    if shown:
+        facts["batch_accuracy"] = right / shown
     if skipped:
         facts["skipped"] = int(skipped)  # batches without a loss
     return selection, {**facts, "chosen": len(selection.indices), **selection.facts}

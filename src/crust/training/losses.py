@@ -69,7 +69,8 @@ def anchor_T(P: NDArray[np.floating], q: float | None = 0.97) -> NDArray[np.floa
     """A transition matrix from the predictions of a network that has learnt the noisy labels (Patrini et al. 2017).
 
     Row i is what the network says of an anchor of class i: the example that is surest to be of that class. The very
-    surest may be outliers, so those from quantile q of the column on are passed over.
+    surest may be outliers, so those from quantile q of the column on are passed over; but no more than half of the
+    examples that are predicted to be of the class, or the anchor of a rare class would be of another one.
 
     Args:
         P: probabilities, a row an example.
@@ -86,7 +87,9 @@ def anchor_T(P: NDArray[np.floating], q: float | None = 0.97) -> NDArray[np.floa
     n = len(P)
     # By rank: by value, all that are equally sure, as those of a saturated softmax, would be passed over at once.
     place = 0 if q is None else min(n - math.ceil(q * (n - 1)), n - 1)
-    anchors = np.argsort(-np.asarray(P, np.float64), axis=0, kind="stable")[place]
+    classes = np.arange(P.shape[1])
+    places = np.minimum(place, np.bincount(P.argmax(axis=1), minlength=len(classes)) // 2)
+    anchors = np.argsort(-np.asarray(P, np.float64), axis=0, kind="stable")[places, classes]
     T = np.asarray(P, np.float64)[anchors]
     return T / T.sum(axis=1, keepdims=True)
 

@@ -17,8 +17,9 @@
         the best weights again, where the stage says so             (stage.end)
         method.end_stage(context)
 
-A method never sees true labels, but for `oracle`, which says so. All it keeps between epochs is in `state()`: a run
-that is resumed in the middle of a stage asks `next_stage` again and goes on with the next epoch, without `begin_stage`.
+A method never sees true labels, but for `oracle` and `mentornet`'s variant `dd`, which say so. All it keeps between
+epochs is in `state()`: a run that is resumed in the middle of a stage asks `next_stage` again and goes on with the next
+epoch, without `begin_stage`.
 """
 
 from __future__ import annotations

@@ -85,8 +85,9 @@ class Processes:
             return
         for tensor in tensors:
             gradient = torch.zeros_like(tensor) if tensor.grad is None else tensor.grad
-            torch.distributed.all_reduce(gradient)
-            tensor.grad = gradient / self.count
+            shared = gradient.to(self.accelerator.device)  # GPUs exchange only what lies on them
+            torch.distributed.all_reduce(shared)
+            tensor.grad = (shared / self.count).to(tensor.device)
 
     def gather(self, value: Any) -> list[Any]:
         """What every process has to say, in the order of the processes, to everyone."""

@@ -199,7 +199,7 @@ class MentorNet(Method):
         share = curricula.dropout(self.settings.variant, time) if given == "auto" else given
         kept = torch.ones(n)
         if share:
-            kept[context.rng("dropout", step=True).permutation(n)[max(1, int(n * (1 - share))) :]] = 0
+            kept[context.rng("dropout", step=True).permutation(n)[max(1, int(n * (1 - share) + 1e-9)) :]] = 0
         return kept.to(context.device)
 
     def end_epoch(self, context: Context) -> None:
