@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import sqlite3
 import threading
 
 import numpy as np
@@ -108,6 +109,29 @@ def test_requests_from_elsewhere_are_refused(server, headers, status):
     answer, _ = ask(server, "decide", {"changes": [[1, 0, "keep", None]]}, headers)
     assert answer.status == status
     assert len(server.store.decisions()) == (status == 200)
+
+
+def test_a_window_may_follow_a_link_to_the_page_and_nothing_else(server):
+    """The file that opens the page is another page to the browser."""
+    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    assert ask(server, "", headers=link)[0].status == 200
+    for path in ("data", "state", "image/1"):
+        assert ask(server, path, headers=link)[0].status == 403
+    assert ask(server, "", {}, link)[0].status == 403
+    assert ask(server, "", headers=link, token="wrong")[0].status == 403
+    for other in ({"Sec-Fetch-Dest": "iframe"}, {"Sec-Fetch-Mode": "no-cors"}, {"Origin": "http://evil.example"}):
+        assert ask(server, "", headers={**link, **other})[0].status == 403
+
+
+def test_the_link_without_its_last_slash_leads_to_the_page(server):
+    for host in server.hosts():
+        answer, content = ask(server, f"/{server.token}", headers={"Host": host}, token="")
+        assert (answer.status, answer.headers["Location"], content) == (302, f"/{server.token}/", b"")
+        assert answer.headers["Cache-Control"] == "no-store"
+    assert ask(server, f"/{server.token}?x=1", token="")[0].headers["Location"] == f"/{server.token}/"
+    assert ask(server, f"/{server.token}", {}, token="")[0].status == 404
+    answer, _ = ask(server, f"/{server.token}x", token="")
+    assert (answer.status, answer.headers["Location"]) == (403, None)
 
 
 def test_its_own_names_are_answered(server):
@@ -238,6 +262,9 @@ def test_bodies_are_limited_and_must_say_what_they_are(server):
     assert ask(server, "decide", "x" * 10, {"Content-Length": str(BODY + 1)})[0].status == 413
     assert ask(server, "decide", "{}", {"Content-Type": "text/plain"})[0].status == 415
     assert ask(server, "decide", "{}", {"Content-Length": "-1"})[0].status == 411
+    assert ask(server, "decide", "{}", {"Content-Length": "9" * 20})[0].status == 413
+    answer, content = ask(server, "decide", "{}", {"Content-Length": "9" * 5000})
+    assert (answer.status, "20 digits at most" in json.loads(content)["error"]) == (400, True)
     assert ask(server, "decide", "{}", {"Transfer-Encoding": "chunked"})[0].status == 411
     assert ask(server, "decide", {"changes": []}, method="PUT")[0].status == 501
     assert ask(server, "elsewhere", {})[0].status == 404
@@ -260,6 +287,40 @@ def test_many_windows_at_once(server):
     assert all(final[number].version == 10 for number in range(6))
     confirmed = [one["version"] for _, found in answers for one in found["decisions"] if one["example"] == 20]
     assert sorted(confirmed) == list(range(1, final[20].version + 1))
+
+
+def test_a_database_that_fails_is_answered_with_why(tmp_path, monkeypatch):
+    monkeypatch.setattr("crust.audit.review.store.WAIT", 0.05)
+    with serving(tmp_path, audit()) as server:
+        batch = decide(server, (1, 0, "keep", None))[1]["batch"]
+        other = sqlite3.connect(server.store.path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        for path, body in (("decide", {"changes": [[2, 0, "keep", None]]}), ("undo", {"batch": batch})):
+            answer, content = ask(server, path, body)
+            assert answer.status == 503
+            assert "review.sqlite was locked by another program" in json.loads(content)["error"]
+        other.execute("ROLLBACK")
+        assert decide(server, (2, 0, "keep", None))[0] == 200
+        other.execute("DROP TABLE events")
+        other.close()
+        answer, content = ask(server, "state")
+        assert (answer.status, "no such table: events" in json.loads(content)["error"]) == (503, True)
+
+
+def test_a_port_in_use_opens_no_database(server, tmp_path):
+    with pytest.raises(InputError, match=f"port {server.port} is in use"):
+        ReviewServer(lambda: Store(tmp_path / "other.sqlite", "a"), audit(), CLASSES, who="second", port=server.port)
+    assert not (tmp_path / "other.sqlite").exists()
+
+
+def test_without_a_database_the_port_is_let_go(tmp_path):
+    (tmp_path / "wrong.sqlite").write_text("no database" * 100)
+    with ReviewServer(lambda: Store(tmp_path / "right.sqlite", "a"), audit(), CLASSES, who="first") as server:
+        port = server.port
+        server.store.close()
+    for _ in range(2):  # the second time it is in use, unless the first has let it go
+        with pytest.raises(InputError, match="file is not a database"):
+            ReviewServer(lambda: Store(tmp_path / "wrong.sqlite", "a"), audit(), CLASSES, who="first", port=port)
 
 
 def test_a_port_in_use_gets_a_sentence(server, tmp_path):

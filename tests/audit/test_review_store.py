@@ -6,8 +6,8 @@ import threading
 import pandas as pd
 import pytest
 
-from crust.audit.review import Change, Store, run_key
-from crust.audit.review.store import VERSION
+from crust.audit.review import Change, Store, StoreError, run_key
+from crust.audit.review.schema import VERSION
 from crust.errors import InputError
 
 
@@ -155,6 +155,124 @@ def test_another_version_is_refused_in_a_sentence(path, store):
     connection.close()
     with pytest.raises(InputError, match=f"is a review of version {VERSION + 1}, and this crust knows"):
         Store(path, "audit 1")
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr("crust.audit.review.store.WAIT", 0.05)
+
+
+def test_a_locked_database_gets_a_sentence_and_works_again(impatient, path):
+    store = Store(path, "audit 1", range(100), 10)
+    batch = store.decide([Change(1, 0, "keep")], who="first")[2]
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    for work in (lambda: store.decide([Change(2, 0, "keep")], who="first"), lambda: store.undo(batch, who="first")):
+        with pytest.raises(StoreError, match=r"review.sqlite was locked by another program for 0.05 seconds: end that"):
+            work()
+    assert known(store) == {1: ("keep", None, 1)}  # reading goes on
+    other.execute("ROLLBACK")
+    store.decide([Change(2, 0, "keep")], who="first")
+    assert known(store) == {1: ("keep", None, 1), 2: ("keep", None, 1)}
+    store.close()
+    other.execute("PRAGMA journal_mode = DELETE")  # where one who writes may keep others from reading
+    other.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(InputError, match="was locked by another program"):  # and not: move it away
+        Store(path, "audit 1")
+    other.close()
+
+
+def test_what_could_not_be_committed_is_taken_back(impatient, path):
+    store = Store(path, "audit 1", range(100), 10)
+    store._connection.execute("PRAGMA journal_mode = DELETE")  # where one who reads keeps others from committing
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN")
+    other.execute("SELECT * FROM decisions").fetchall()
+    with pytest.raises(StoreError, match="was locked by another program"):
+        store.decide([Change(1, 0, "keep")], who="first")
+    other.close()
+    assert known(store) == {}
+    store.decide([Change(1, 0, "skip")], who="first")
+    assert known(store) == {1: ("skip", None, 1)}
+    store.close()
+
+
+def broken(path, *statements):
+    """Change the database behind the store's back."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    for statement in statements:
+        connection.execute(statement)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DROP TABLE about",
+        "DROP TABLE decisions",
+        "DROP TABLE events",
+        "ALTER TABLE decisions ADD COLUMN more",
+        "ALTER TABLE events RENAME COLUMN undoes TO other",
+    ],
+)
+def test_other_tables_are_refused_in_a_sentence(path, store, statement):
+    store.close()
+    broken(path, statement)
+    with pytest.raises(InputError, match=r"review.sqlite has lost tables of the review, or has others: bring back"):
+        Store(path, "audit 1")
+
+
+def test_a_database_that_says_nothing_of_its_audit_is_refused(path, store):
+    store.close()
+    broken(path, "DELETE FROM about")
+    with pytest.raises(InputError, match="is the review of another audit"):
+        Store(path, "audit 1")
+
+
+def test_a_table_that_goes_while_it_is_open_gets_a_sentence(path, store):
+    broken(path, "DROP TABLE events")
+    for work in (
+        lambda: store.decide([Change(1, 0, "keep")], who="first"),
+        lambda: store.undo(1, who="first"),
+        lambda: store.changes(0),
+        lambda: store.undoable("first"),
+    ):
+        with pytest.raises(StoreError, match=r"review.sqlite cannot be read or written \(no such table: events\)"):
+            work()
+    broken(path, "DROP TABLE decisions")
+    with pytest.raises(StoreError, match="no such table: decisions"):
+        store.decisions()
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("100, 1, 'keep', NULL, 'a', ''", "about example 100, which this audit does not have"),
+        ("1, 1, 'burn', NULL, 'a', ''", "about example 1 of the unknown kind 'burn'"),
+        ("1, 1, 'keep', 2, 'a', ''", "about example 1 with a label, 2, that does not belong there"),
+        ("1, 1, NULL, 2, 'a', ''", "about example 1 with a label, 2, that does not belong there"),
+        ("1, 1, 'relabel', 10, 'a', ''", "about example 1 with the class number 10, which this audit does not have"),
+        ("1, 1, 'relabel', -1, 'a', ''", "about example 1 with the class number -1"),
+        ("1, 1, 'relabel', NULL, 'a', ''", "about example 1 with the class number None"),
+        ("1, 1, 'relabel', 'cat', 'a', ''", "about example 1 with the class number 'cat'"),
+        ("1, 'x', 'keep', NULL, 'a', ''", "about example 1 without a version, a name or a time"),
+        ("1, 1, 'keep', NULL, x'00', ''", "about example 1 without a version, a name or a time"),
+    ],
+)
+def test_decisions_that_no_review_writes_get_a_sentence(path, store, row, said):
+    store.decide([Change(5, 0, "keep")], who="first")
+    broken(path, f"INSERT INTO decisions VALUES ({row})", f"UPDATE events SET example = {row.split(',')[0]}")
+    for work in (store.decisions, lambda: store.changes(0)):
+        with pytest.raises(StoreError, match=f"review.sqlite holds a decision {said}"):
+            work()
+
+
+def test_undoing_does_not_bring_back_what_no_review_writes(path, store):
+    batch = store.decide([Change(1, 0, "keep")], who="first")[2]
+    broken(path, "UPDATE events SET old_kind = 'relabel', old_label = 77")
+    with pytest.raises(StoreError, match="about example 1 with the class number 77"):
+        store.undo(batch, who="first")
+    assert known(store) == {1: ("keep", None, 1)}
 
 
 def test_the_key_of_an_audit():

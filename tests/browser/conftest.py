@@ -9,6 +9,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from tests.audit.samples import audit
+from tests.audit.serving import CLASSES, serving
+from tests.browser.reviewing import colours
+
+from crust.audit.looks import Pictures
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 QUIET = (
@@ -63,3 +68,18 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
 def _elsewhere(url: str) -> bool:
     parts = urlsplit(url)
     return parts.scheme in ("http", "https", "ws", "wss") and parts.hostname not in HERE
+
+
+@pytest.fixture
+def table() -> Any:
+    """An audit that can be reviewed."""
+    found = audit(120, CLASSES, [f"image {i:03d}" for i in range(120)])
+    found["medoids"] = [[(i + 1) % 120, (i + 7) % 120] for i in range(120)]
+    return found
+
+
+@pytest.fixture
+def server(tmp_path: Path, table: Any) -> Iterator[Any]:
+    """Its review, served with pictures."""
+    with serving(tmp_path, table, looks=Pictures(colours)) as found:
+        yield found

@@ -67,13 +67,13 @@ def test_sorting_one_table_leaves_the_others(open_page, results):
     page = open_page(results)
     first = methods(page)
     page.locator("#runs thead button", has_text="last epoch").click()
-    rows = page.eval_on_selector_all("#runs tbody tr", "rows => rows.map(row => row.cells[4].textContent)")
+    rows = page.eval_on_selector_all("#runs tbody tr", "rows => rows.map(row => row.cells[5].textContent)")
     assert rows == ["64.0%", "60.0%", "55.0%", "50.0%", "42.0%", "40.0%"]
     assert methods(page) == first
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [320, 400, 1280])
+@pytest.mark.parametrize("width", [320, 400, 1280, 1920])
 def test_only_tables_scroll_sideways(open_page, results, width, scheme):
     page = open_page(results, width=width, scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth") == width
@@ -88,6 +88,24 @@ def test_the_first_column_stays_while_a_table_scrolls(open_page, results):
     before = name.bounding_box()["x"]
     page.locator("#table1 .wide").evaluate("box => { box.scrollLeft = 300; }")
     assert abs(name.bounding_box()["x"] - before) < 1
+
+
+def test_tables_use_a_wide_window(open_page, results):
+    page = open_page(results, width=1920)
+    for table in ("#table1", "#table2", "#runs"):
+        hidden = page.locator(f"{table} .wide").evaluate("box => box.scrollWidth - box.clientWidth")
+        assert hidden == 0, table
+
+
+def test_long_names_leave_room_for_numbers_on_a_narrow_screen(open_page, tmp_path):
+    long = "random model=mlp epochs=3 learning_rate=0.05 share=0.3"  # many wide letters
+    summary = summarise("t", "T", "", [Entry(long, "a", "crust", HALF)], Found(LINES), "cpu", [0])
+    (tmp_path / "page.html").write_text(build("T", "", [summary]))
+    page = open_page(tmp_path / "page.html", width=390)
+    assert page.locator("#t tbody th").bounding_box()["width"] < 390 / 2
+    for label in page.locator("#t svg text.end").all():
+        box = label.bounding_box()
+        assert box["x"] + box["width"] <= 390 - 5
 
 
 def test_hostile_names_are_shown_and_not_run(open_page, tmp_path):

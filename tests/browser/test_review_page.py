@@ -1,52 +1,14 @@
 """The review page in a real browser: by keyboard, many at once, in two windows, and again after it was closed."""
 
-from contextlib import contextmanager
-
-import numpy as np
 import pytest
 from tests.audit.samples import HOSTILE, audit
 from tests.audit.serving import CLASSES, serving
+from tests.browser.reviewing import colours, kept, not_looking, ready, settled, suspects
 
-from crust.audit.looks import Pictures, as_image, rows_of
+from crust.audit.looks import Pictures, rows_of
+from crust.cli.review import way_to
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture
-def table():
-    found = audit(120, CLASSES, [f"image {i:03d}" for i in range(120)])
-    found["medoids"] = [[(i + 1) % 120, (i + 7) % 120] for i in range(120)]
-    return found
-
-
-@pytest.fixture
-def server(tmp_path, table):
-    with serving(tmp_path, table, looks=Pictures(colours)) as found:
-        yield found
-
-
-def colours(index):
-    return as_image(np.full((3, 32, 32), index % 256, np.uint8))
-
-
-def suspects(table):
-    """Their indices in the order that they are shown."""
-    return table[table["label"] != table["suggested"]].sort_values("doubt", ascending=False)["index"].tolist()
-
-
-def ready(page):
-    page.wait_for_selector("html[data-ready=yes]")
-    return page
-
-
-def settled(page, count, kind=""):
-    """Wait until so many cards of the page are decided, and on disk."""
-    selector = f"#grid li.done{kind}"
-    page.wait_for_function("([s, n]) => document.querySelectorAll(s).length === n", arg=[selector, count])
-
-
-def kept(server):
-    return {one.example: (one.kind, one.label) for one in server.store.decisions() if one.kind is not None}
 
 
 def test_ten_relabelled_are_found_again(open_page, tmp_path, table):
@@ -71,10 +33,24 @@ def test_ten_relabelled_are_found_again(open_page, tmp_path, table):
         page.context.close()
 
 
+def test_the_file_for_the_browser_leads_to_the_page(open_page, server):
+    with way_to(server.link) as path:
+        page = open_page(path)
+        page.wait_for_url(server.link)
+        ready(page)
+    page.context.close()
+
+
+def test_the_link_without_its_last_slash_works(open_page, server):
+    page = ready(open_page(server.link.removesuffix("/")))
+    assert page.url == server.link
+    page.context.close()
+
+
 def test_every_decision_has_a_key(open_page, server, table):
     order = suspects(table)
     page = ready(open_page(server.link))
-    assert page.evaluate("document.querySelector('#grid img').complete")
+    page.wait_for_function("() => document.querySelector('#grid img').naturalWidth > 0")  # its picture has come
     page.keyboard.press("k")
     page.keyboard.press("s")
     page.keyboard.press("r")
@@ -136,17 +112,6 @@ def test_several_at_once_and_undone_at_once(open_page, server, table):
     assert kept(server) == dict.fromkeys(order[:24], ("skip", None))
 
 
-@contextmanager
-def not_looking(page):
-    """A window that does not hear for a while of what others do, however slow the machine is."""
-    held = []
-    page.route("**/changes/*", lambda route: held.append(route))
-    yield
-    page.unroute("**/changes/*")
-    for one in held:
-        one.continue_()
-
-
 def test_two_windows_do_not_lose_each_others_work(open_page, server, table):
     order = suspects(table)
     one, two = ready(open_page(server.link)), ready(open_page(server.link))
@@ -169,6 +134,40 @@ def test_two_windows_do_not_lose_each_others_work(open_page, server, table):
     one.keyboard.press("u")
     settled(two, 1)
     assert kept(server) == {order[0]: mine}
+
+
+def test_a_key_held_down_moves_but_decides_once(open_page, server, table):
+    order = suspects(table)
+    page = ready(open_page(server.link))
+
+    def hold(key):
+        for _ in range(10):
+            page.keyboard.down(key)  # again and again without up: as a keyboard repeats
+        page.keyboard.up(key)
+
+    for number, key in enumerate(("Enter", "k", "s"), 1):
+        hold(key)
+        settled(page, number)
+        page.wait_for_timeout(100)  # long enough for more
+        assert list(kept(server)) == sorted(order[:number])
+    hold("u")
+    settled(page, 2)
+    page.wait_for_timeout(100)
+    assert len(kept(server)) == 2
+    page.focus("#take")
+    hold("Enter")
+    settled(page, 3)
+    page.wait_for_timeout(100)
+    assert len(kept(server)) == 3
+    page.focus("#other")  # where Enter opens the list, and goes on in it
+    hold("Enter")
+    assert page.is_visible("#picker")
+    page.keyboard.press("Escape")
+    assert len(kept(server)) == 3
+    page.focus("#grid li >> nth=0")
+    page.keyboard.press("Home")
+    hold("ArrowRight")
+    assert page.get_attribute("#grid li.current", "data-index") == str(order[10])
 
 
 def test_leaving_it_as_the_other_window_has_it(open_page, server, table):
@@ -251,7 +250,7 @@ def test_an_image_that_is_gone_is_said_to_be(browser, tmp_path, table):
         page.goto(server.link)
         ready(page)
         page.wait_for_selector("#grid li.current .missing")
-        assert page.inner_text("#grid li.current .missing") == "this image cannot be read"
+        assert page.inner_text("#grid li.current .missing") == "this image cannot be read, or is no longer there"
         page.keyboard.press("k")
         settled(page, 1)
         page.close()

@@ -8,9 +8,11 @@
   const decisions = new Map(); // by the example's index, as they are on disk
   const busy = new Set(); // indices that are on their way to the disk
   const disputed = new Map(); // by index: what this window wanted, and was not saved
+  const unsaved = new Map(); // by index: what this window wanted, where saving failed
   const selected = new Set(); // positions
   const suspects = new Set(); // indices
-  let undoable = [];
+  let undoable = []; // { batch, indices, undoing }, the newest last; without a batch until it is saved
+  let queue = Promise.resolve(); // saving and undoing go one after another, in the order of the keys
   let last = 0;
   let data = null;
   let found = [];
@@ -24,14 +26,21 @@
       method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
     };
     let answer;
+    let content;
     try {
       answer = await fetch(path, options);
+      content = await answer.json();
     } catch {
       throw new Error("The server does not answer: start crust review again, and open its new link.");
     }
-    const content = await answer.json();
-    if (!answer.ok) throw new Error(content.error);
+    if (!answer.ok) throw Object.assign(new Error(content.error), { status: answer.status });
     return content;
+  }
+
+  function inTurn(work) {
+    const done = queue.then(work);
+    queue = done.catch(() => {}); // what fails does not keep the others from their turn
+    return done;
   }
 
   // --- what is shown
@@ -87,13 +96,13 @@
     }
     const words = `${done.toLocaleString("en")} of ${suspects.size.toLocaleString("en")} suspects decided; you are `;
     find("progress").replaceChildren(words, make("bdi", {}, data.who));
-    find("undo").disabled = undoable.length === 0;
+    find("undo").disabled = undoable.every((one) => one.undoing);
   }
 
   function picture(index, name) {
     if (data.looks !== "images") return null;
     const image = make("img", { src: `image/${index}`, alt: name, loading: "lazy", draggable: "false" });
-    image.addEventListener("error", () => image.replaceWith(make("p", { class: "missing" }, "this image cannot be read")), { once: true });
+    image.addEventListener("error", () => image.replaceWith(make("p", { class: "missing" }, "this image cannot be read, or is no longer there")), { once: true });
     return image;
   }
 
@@ -113,11 +122,13 @@
 
   function stateText(index) {
     if (busy.has(index)) return ["saving …"];
+    const failed = unsaved.has(index) ? [make("span", { class: "alarm" }, "not saved: ", ...words(...unsaved.get(index).slice(2)))] : [];
     const known = decisions.get(index);
-    if (known === undefined || known.kind === null) return [];
+    if (known === undefined || known.kind === null) return failed;
     const what = known.kind === "relabel" ? ["now ", make("bdi", {}, data.classes[known.label])]
       : [known.kind === "keep" ? "kept" : "skipped"];
-    return [...what, make("span", { class: "who" }, " by ", make("bdi", {}, known.who), ` ${clock(known.at)}`)];
+    const who = make("span", { class: "who" }, " by ", make("bdi", {}, known.who), ` ${clock(known.at)}`);
+    return [...failed, failed.length ? ", " : "", ...what, who];
   }
 
   function clock(at) {
@@ -138,6 +149,7 @@
         selected.has(position) ? "selected" : "",
         Number(element.dataset.place) === current ? "current" : "",
         disputed.has(index) ? "disputed" : "",
+        unsaved.has(index) ? "unsaved" : "",
       ].filter(Boolean).join(" ");
       element.setAttribute("aria-selected", String(selected.has(position)));
       element.tabIndex = Number(element.dataset.place) === current ? 0 : -1;
@@ -250,32 +262,56 @@
     else mark();
   }
 
-  async function send(changes) {
+  function send(changes) {
     const indices = changes.map((change) => change[0]);
+    // Among those to undo before it is saved: undoing means the last one that was decided, and waits for it.
+    const made = { batch: null, indices, undoing: false };
+    undoable.push(made);
+    hold(indices);
+    return inTurn(async () => {
+      try {
+        const answer = await ask("decide", { changes });
+        take(answer, new Map(changes.map((change) => [change[0], change])));
+        if (answer.decisions.length) made.batch = answer.batch;
+      } catch (error) {
+        for (const change of changes) unsaved.set(change[0], change);
+        say(`Not saved. ${error.message}`);
+      }
+      if (made.batch === null) forget(made);
+      release(indices);
+    });
+  }
+
+  // Shown as on their way, and not to be decided until they have arrived.
+  function hold(indices) {
     indices.forEach((index) => busy.add(index));
     mark();
-    try {
-      const answer = await ask("decide", { changes });
-      take(answer, new Map(changes.map((change) => [change[0], change])));
-      if (answer.decisions.length) undoable.push(answer.batch);
-    } catch (error) {
-      say(`Not saved. ${error.message}`);
-    } finally {
-      indices.forEach((index) => busy.delete(index));
-      mark();
-      progress();
-    }
+    progress();
+  }
+
+  function release(indices) {
+    indices.forEach((index) => busy.delete(index));
+    mark();
+    progress();
+  }
+
+  function forget(one) {
+    undoable = undoable.filter((other) => other !== one);
   }
 
   // What is on disk now; and where somebody else was first, both versions, for a person to choose.
   function take(answer, mine) {
     for (const one of answer.decisions) {
       const known = decisions.get(one.example);
-      if (!known || known.version < one.version) decisions.set(one.example, one);
+      if (!known || known.version < one.version) {
+        decisions.set(one.example, one);
+        unsaved.delete(one.example);
+      }
       if (mine && mine.has(one.example)) disputed.delete(one.example);
     }
     for (const one of answer.conflicts || []) {
       if (one.now) decisions.set(one.example, one.now);
+      unsaved.delete(one.example);
       disputed.set(one.example, mine ? mine.get(one.example) : null);
     }
     if (answer.conflicts && answer.conflicts.length) dispute();
@@ -330,19 +366,30 @@
   }
 
   async function undo() {
-    const batch = undoable.pop();
-    if (batch === undefined) return;
+    const one = undoable.filter((other) => !other.undoing).pop();
+    if (one === undefined) return;
+    one.undoing = true;
+    progress();
+    await inTurn(() => takeBack(one));
+  }
+
+  async function takeBack(one) {
+    // It was not saved, which is said already; or a newer one was not undone, and comes first.
+    if (one.batch === null || !one.undoing) return;
+    hold(one.indices);
     try {
-      const answer = await ask("undo", { batch });
+      const answer = await ask("undo", { batch: one.batch });
+      forget(one);
       take(answer, null);
       const first = answer.decisions.length ? part().findIndex((p) => data.index[p] === answer.decisions[0].example) : -1;
       if (first >= 0) move(first);
-      if (first < 0 && answer.decisions.length) say(`Undone: example ${answer.decisions.map((one) => one.example).join(", ")}.`);
+      if (first < 0 && answer.decisions.length) say(`Undone: example ${answer.decisions.map((two) => two.example).join(", ")}.`);
     } catch (error) {
+      if (error.status === 400) forget(one); // it never can be: another window has undone it
+      else undoable.forEach((other) => { other.undoing = false; });
       say(`Not undone. ${error.message}`);
     }
-    mark();
-    progress();
+    release(one.indices);
   }
 
   const suggestion = (position) => (
@@ -391,7 +438,7 @@
       markChoice();
       event.preventDefault();
     } else if (event.key === "Enter") {
-      if (choices.length) relabel(choices[choice][1]);
+      if (choices.length && !event.repeat) relabel(choices[choice][1]);
       event.preventDefault();
     }
   });
@@ -427,6 +474,7 @@
     Home: () => move(0),
     End: () => move(part().length - 1),
   };
+  const MOVES = new Set(["n", "p", "ArrowRight", "ArrowLeft", "ArrowDown", "ArrowUp", "Home", "End"]);
 
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && event.target.id === "search") {
@@ -435,10 +483,14 @@
       return;
     }
     if (picker.open || typing(event)) return;
-    if ((event.key === "Enter" || event.key === " ") && event.target.closest("button")) return;
-    const act = KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    const act = KEYS[key];
     if (!act) return;
+    // A key that is held down moves on, but decides once; on a button too, which Enter would press again and again.
+    const held = event.repeat && !MOVES.has(key);
+    if (event.target.closest("button") && (key === " " || (key === "Enter" && !held))) return;
     event.preventDefault();
+    if (held) return;
     if (event.shiftKey && event.key.startsWith("Arrow") && part().length) {
       selected.add(part()[current]);
       act();
@@ -497,7 +549,7 @@
     const [packed, state] = await Promise.all([ask("data"), ask("state")]);
     data = opened(packed);
     take(state, null);
-    undoable = state.undoable;
+    undoable = state.undoable.map((batch) => ({ batch, indices: [], undoing: false }));
     last = state.last;
   } catch (error) {
     say(error.message);

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from crust.audit.looks import Looks, picture_bytes
 from crust.audit.report.packing import SCALE, as_json, pack
+from crust.audit.review.decisions import Change, Conflict, Decision, StoreError
 from crust.audit.review.page import files
-from crust.audit.review.store import Change, Conflict, Decision, Store
+from crust.audit.review.store import Store
 from crust.errors import CrustError, InputError
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ log = logging.getLogger("crust.audit")
 
 ADDRESS = "127.0.0.1"
 BODY = 1 << 20  # bytes of a request at most
+DIGITS = 20  # of the number that says how long a request is: Python reads no numbers of thousands
 SIDE = 640  # pixels of the longer side of an image
 SILENCE = 60  # seconds until a connection that says nothing is closed
 HEADERS = {
@@ -41,6 +43,10 @@ HEADERS = {
 }
 
 
+class Moved(Exception):
+    """A request that shall be made elsewhere: the message is the path."""
+
+
 class Refused(Exception):
     """A request that gets no answer but why."""
 
@@ -53,7 +59,7 @@ class ReviewServer(ThreadingHTTPServer):
     """Serves the review page of one audit on this machine.
 
     Args:
-        store: where decisions go.
+        store: where decisions go; or a function that opens it, called once the port is ours.
         table: the audit.
         classes: its classes in the order of their numbers.
         looks: how examples are shown, or None.
@@ -80,7 +86,7 @@ class ReviewServer(ThreadingHTTPServer):
 
     def __init__(
         self,
-        store: Store,
+        store: Store | Callable[[], Store],
         table: pd.DataFrame,
         classes: Sequence[Any],
         looks: Looks | None = None,
@@ -90,7 +96,7 @@ class ReviewServer(ThreadingHTTPServer):
         name: str = "",
         least: float | None = None,
     ):
-        self.store, self.looks, self.who = store, looks, who
+        self.looks, self.who = looks, who
         self.token = secrets.token_urlsafe(24)
         self.indices = frozenset(table["index"].tolist())
         # Images are asked for one by one; rows are in the page already, to be searched.
@@ -107,6 +113,11 @@ class ReviewServer(ThreadingHTTPServer):
             ) from None
         except OverflowError:
             raise InputError(f"there is no port {port}: give one from 1 to 65535, or leave it out") from None
+        try:
+            self.store = store if isinstance(store, Store) else store()
+        except BaseException:
+            self.server_close()
+            raise
 
     @property
     def port(self) -> int:
@@ -144,9 +155,13 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             content, kind = work(self._checked())
             self._send(200, content, kind)
+        except Moved as moved:
+            self._send(302, b"", "text/plain", {"Location": str(moved)})
         except Refused as refused:
             self.close_connection = True  # what is left of the request is not read
             self._send(refused.status, _json({"error": str(refused)}), "application/json")
+        except StoreError as error:  # no fault of the request: it may be made again
+            self._send(503, _json({"error": str(error)}), "application/json")
         except CrustError as error:
             self._send(400, _json({"error": str(error)}), "application/json")
 
@@ -160,15 +175,23 @@ class _Handler(BaseHTTPRequestHandler):
         origin = self.headers.get("Origin")
         if origin is not None and origin not in [f"http://{host}" for host in hosts]:
             raise Refused(403, "requests from other pages are refused")
-        if self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+        first, slash, rest = self.path.partition("?")[0].removeprefix("/").partition("/")
+        followed = rest == "" and self._follows_a_link()
+        if self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin") and not followed:
             raise Refused(403, "requests from other pages are refused")
-        first, _, rest = self.path.partition("?")[0].removeprefix("/").partition("/")
         if not hmac.compare_digest(first.encode(), self.server.token.encode()):
             raise Refused(403, "this link is not the one that crust review has shown")
-        return rest.split("/")
+        return rest.split("/") if slash else []
+
+    def _follows_a_link(self) -> bool:
+        """Whether a whole window goes to the page, as from the file that opens it: nobody else can look into that."""
+        wanted = (self.headers.get("Sec-Fetch-Mode"), self.headers.get("Sec-Fetch-Dest"))
+        return self.command == "GET" and wanted == ("navigate", "document")
 
     def _get(self, path: list[str]) -> tuple[bytes, str]:
         server = self.server
+        if not path:  # the page asks for its files beside itself: without the slash that is elsewhere
+            raise Moved(f"/{server.token}/")
         if path[0] in server.files and len(path) == 1:
             return server.files[path[0]]
         if path == ["state"]:
@@ -236,6 +259,8 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdigit()):
             raise Refused(411, "say how long the request is")
+        if len(length) > DIGITS:
+            raise Refused(400, f"the length of a request has {DIGITS} digits at most")
         if int(length) > BODY:
             raise Refused(413, f"the request is longer than {BODY:,} bytes")
         try:
@@ -246,9 +271,9 @@ class _Handler(BaseHTTPRequestHandler):
             raise Refused(400, "the request is no JSON object")
         return found
 
-    def _send(self, status: int, content: bytes, kind: str) -> None:
+    def _send(self, status: int, content: bytes, kind: str, more: dict[str, str] | None = None) -> None:
         self.send_response(status)
-        for name, value in HEADERS.items():
+        for name, value in {**HEADERS, **(more or {})}.items():
             self.send_header(name, value)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))

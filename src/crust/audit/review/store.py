@@ -7,117 +7,20 @@ import datetime
 import hashlib
 import sqlite3
 import threading
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crust.audit.review.decisions import KINDS, Change, Conflict, Decision, StoreError, wrong
+from crust.audit.review.schema import APPLICATION, SCHEMA, VERSION, columns, columns_of_a_new_one
 from crust.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Change", "Conflict", "Decision", "Store", "run_key"]
+__all__ = ["Store", "run_key"]
 
-VERSION = 1
-APPLICATION = 0x43525354  # "CRST": says that the file is ours
-KINDS = ("keep", "relabel", "skip")
 WAIT = 10.0  # seconds for another process that writes
-
-SCHEMA = [
-    "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    """CREATE TABLE decisions (
-    example INTEGER PRIMARY KEY,
-    version INTEGER NOT NULL,   -- rises by one with every change, undoing included
-    kind TEXT,                  -- keep, relabel, skip, or NULL where it was undone
-    label INTEGER,              -- the number of the new class, where it is relabelled
-    who TEXT NOT NULL,
-    at TEXT NOT NULL
-)""",
-    """CREATE TABLE events (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    batch INTEGER NOT NULL,     -- what was decided at once is undone at once
-    example INTEGER NOT NULL,
-    version INTEGER NOT NULL,
-    kind TEXT,
-    label INTEGER,
-    who TEXT NOT NULL,
-    at TEXT NOT NULL,
-    undoes INTEGER,             -- the batch that this one took back
-    old_kind TEXT,
-    old_label INTEGER
-)""",
-    "CREATE INDEX batches ON events (batch)",
-]
-
-
-@dataclass(frozen=True)
-class Decision:
-    """What is decided of one example now.
-
-    Args:
-        example: its index.
-        version: how often it was changed.
-        kind: `keep`, `relabel`, `skip`, or None where the last decision was undone.
-        label: the number of the new class, where it is relabelled.
-        who: decided it.
-        at: when, in UTC.
-
-    Example:
-        >>> Decision(7, 1, "keep", None, "first", "2026-01-01T12:00:00Z").plain()["kind"]
-        'keep'
-    """
-
-    example: int
-    version: int
-    kind: str | None
-    label: int | None
-    who: str
-    at: str
-
-    def plain(self) -> dict[str, Any]:
-        """For JSON."""
-        return dict(vars(self))
-
-
-@dataclass(frozen=True)
-class Conflict:
-    """A change that was not made, since the example had been changed meanwhile.
-
-    Args:
-        example: its index.
-        version: that the change was meant for.
-        now: what is decided; None where nothing is.
-
-    Example:
-        >>> Conflict(7, 0, Decision(7, 1, "keep", None, "first", "")).now.who
-        'first'
-    """
-
-    example: int
-    version: int
-    now: Decision | None
-
-
-@dataclass(frozen=True)
-class Change:
-    """A decision to be made.
-
-    Args:
-        example: its index.
-        version: the one that it is made on; 0 where nothing was decided. Another one is not written over.
-        kind: `keep`, `relabel` or `skip`.
-        label: the number of the new class, where it is relabelled.
-
-    Example:
-        >>> Change(7, 0, "relabel", 3).label
-        3
-    """
-
-    example: int
-    version: int
-    kind: str
-    label: int | None = None
 
 
 class Store:
@@ -152,16 +55,24 @@ class Store:
         if key is None and not self.path.is_file():
             raise InputError(f"there is no review in {self.path.parent}: start one with crust review")
         try:
-            # Without a cache shared between threads: every statement runs under the lock.
-            self._connection = sqlite3.connect(self.path, timeout=WAIT, isolation_level=None, check_same_thread=False)
-            # Synced at every commit: what is confirmed survives a kill and a loss of power.
-            self._connection.execute("PRAGMA synchronous = FULL")
-            self._open(key)
-            with contextlib.suppress(sqlite3.OperationalError):  # another process may be just writing: it works without
-                self._connection.execute("PRAGMA journal_mode = WAL")
+            with contextlib.ExitStack() as failing:
+                # Without a cache shared between threads: every statement runs under the lock.
+                self._connection = sqlite3.connect(
+                    self.path, timeout=WAIT, isolation_level=None, check_same_thread=False
+                )
+                failing.callback(self._connection.close)
+                # Synced at every commit: what is confirmed survives a kill and a loss of power.
+                self._connection.execute("PRAGMA synchronous = FULL")
+                self._open(key)
+                with contextlib.suppress(sqlite3.OperationalError):  # another process may be just writing: let it
+                    self._connection.execute("PRAGMA journal_mode = WAL")
+                failing.pop_all()
         except sqlite3.Error as error:
+            # One that is in use is not to be moved away.
             raise InputError(
-                f"{self.path} cannot be used as the database of a review ({error}): move it away"
+                self._sentence(error)
+                if _locked(error)
+                else f"{self.path} cannot be used as the database of a review ({error}): move it away"
             ) from None
 
     def _open(self, key: str | None) -> None:
@@ -182,6 +93,11 @@ class Store:
             raise InputError(
                 f"{self.path} is a review of version {version}, and this crust knows version {VERSION}: "
                 "open it with the crust that made it, or move it away"
+            )
+        if columns(self._connection) != columns_of_a_new_one():
+            raise InputError(
+                f"{self.path} has lost tables of the review, or has others: bring back a copy of it, "
+                "or move it away to begin a new one"
             )
         if key is not None and self._one("SELECT value FROM about WHERE name = 'audit'") != key:
             raise InputError(
@@ -213,7 +129,7 @@ class Store:
         Returns:
             As `decide` does.
         """
-        with self._lock:
+        with self._using():
             rows = self._connection.execute(
                 "SELECT example, version, old_kind, old_label FROM events WHERE batch = ?", [batch]
             ).fetchall()
@@ -226,26 +142,26 @@ class Store:
 
     def decisions(self) -> list[Decision]:
         """All that is decided now, by example."""
-        with self._lock:
+        with self._using():
             rows = self._connection.execute(
                 "SELECT example, version, kind, label, who, at FROM decisions ORDER BY example"
             ).fetchall()
-        return [Decision(*row) for row in rows]
+        return [self._decision(row) for row in rows]
 
     def changes(self, since: int) -> tuple[list[Decision], int]:
         """What has changed after an event, as it is now; and the number of the last event."""
-        with self._lock:
+        with self._using():
             last = self._one("SELECT coalesce(max(number), 0) FROM events")
             rows = self._connection.execute(
                 "SELECT example, version, kind, label, who, at FROM decisions "
                 "WHERE example IN (SELECT example FROM events WHERE number > ?) ORDER BY example",
                 [since],
             ).fetchall()
-        return [Decision(*row) for row in rows], last
+        return [self._decision(row) for row in rows], last
 
     def undoable(self, who: str, most: int = 100) -> list[int]:
         """The last batches of one person that can still be undone, the newest last."""
-        with self._lock:
+        with self._using():
             rows = self._connection.execute(
                 "SELECT DISTINCT batch FROM events WHERE who = ? AND undoes IS NULL AND batch NOT IN "
                 "(SELECT undoes FROM events WHERE undoes IS NOT NULL) ORDER BY batch DESC LIMIT ?",
@@ -258,17 +174,18 @@ class Store:
     ) -> tuple[list[Decision], list[Conflict], int]:
         at = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         saved, conflicts = [], []
-        with self._lock, _Writing(self._connection):
+        with self._using(), _Writing(self._connection):
             batch = self._one("SELECT coalesce(max(batch), 0) + 1 FROM events")
             for example, version, kind, label in wanted:
                 row = self._connection.execute(
                     "SELECT example, version, kind, label, who, at FROM decisions WHERE example = ?", [example]
                 ).fetchone()
-                now = None if row is None else Decision(*row)
+                now = None if row is None else self._decision(row)
                 if (now.version if now else 0) != version:
                     conflicts.append(Conflict(example, version, now))
                     continue
-                new = Decision(example, version + 1, kind, label, who, at)
+                # What an undone one brings back comes from the database too.
+                new = self._decision((example, version + 1, kind, label, who, at))
                 self._connection.execute(
                     "INSERT OR REPLACE INTO decisions VALUES (:example, :version, :kind, :label, :who, :at)", vars(new)
                 )
@@ -299,8 +216,33 @@ class Store:
             if self._examples is not None and one.example not in self._examples:
                 raise InputError(f"there is no example {one.example} in this audit: choose one that is there")
 
+    @contextlib.contextmanager
+    def _using(self) -> Iterator[None]:
+        """The database for one thread at a time; what it cannot do becomes a sentence."""
+        with self._lock:
+            try:
+                yield
+            except sqlite3.Error as error:
+                raise StoreError(self._sentence(error)) from None
+
+    def _sentence(self, error: sqlite3.Error) -> str:
+        if _locked(error):
+            return f"{self.path} was locked by another program for {WAIT:g} seconds: end that one, and try again"
+        return f"{self.path} cannot be read or written ({error}): check the file and its disk, and try again"
+
+    def _decision(self, row: Sequence[Any]) -> Decision:
+        """A row of the database, which another program may have changed."""
+        found = Decision(*row)
+        what = wrong(found, self._examples, self._classes)
+        if what is not None:
+            raise StoreError(
+                f"{self.path} holds a decision {what}: bring back a copy of it, or move it away to begin a new one"
+            )
+        return found
+
     def _one(self, query: str, values: Sequence[Any] = ()) -> Any:
-        return self._connection.execute(query, values).fetchone()[0]
+        row = self._connection.execute(query, values).fetchone()
+        return None if row is None else row[0]
 
 
 class _Writing:
@@ -313,7 +255,17 @@ class _Writing:
         self.connection.execute("BEGIN IMMEDIATE")
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        self.connection.execute("COMMIT" if error is None else "ROLLBACK")
+        try:
+            if error is None:
+                self.connection.execute("COMMIT")
+        finally:
+            # Also where COMMIT failed: the next one could not begin. A full disk may have rolled back by itself.
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+
+
+def _locked(error: sqlite3.Error) -> bool:
+    return "locked" in str(error)  # its number is not there before Python 3.11
 
 
 def run_key(table: pd.DataFrame, classes: Sequence[Any]) -> str:
