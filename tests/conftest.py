@@ -1,6 +1,7 @@
 """For all tests."""
 
 import os
+import signal
 
 from hypothesis import settings
 
@@ -8,3 +9,6 @@ from hypothesis import settings
 settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")
+
+# A shell's background jobs ignore Ctrl-C and hand that on to every program that the tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -23,6 +23,8 @@ from crust.training.history import History
 __all__ = ["calibrate", "seconds_of"]
 
 FOLDER = "calibration"  # the second training, inside the run's folder
+IGNORANT = 0.1  # so many more held-out labels contradicted than wrong ones estimated: the network knows too little
+FEW = 30  # held-out examples say nothing of that
 
 
 def calibrate(
@@ -76,6 +78,7 @@ def calibrate(
     plants = draw_plants(audit.given, audit.suggested, len(classes), randomness.numpy_rng(seed, "plants"))
     second, seconds = _train_again(folder, config, train.with_labels(plants.labels), model, val_set, plain_set, report)
     found = from_plants(audit, judged(second, classes), plants, classes, seed)
+    found["notes"] += _ignorance(table, found["noise_rate"]["value"])
     found["plants"] = {
         "count": len(plants.planted),
         "share": round(len(plants.planted) / len(audit.given), 5),
@@ -93,6 +96,24 @@ def from_plants(audit: Judged, second: Judged, plants: Plants, classes: list[Any
     doubt = doubt_by_place(audit.doubt, second.doubt, plants)
     planted = Judged(doubt, second.given[some], second.suggested[some])
     return calibration(audit, planted, audit.suggested[some], classes, randomness.numpy_rng(seed, "calibration"))
+
+
+def _ignorance(table: Any, rate: float) -> list[str]:
+    """A warning where the network contradicts labels that it has not seen for want of knowledge, not for their noise.
+
+    What is estimated rests on right labels being rare among the most doubted. On CIFAR-10, with networks that know half
+    of the images, they are not.
+    """
+    held = table[table["held_out"].to_numpy(bool)]
+    differ = float((held["label"] != held["suggested"]).mean()) if len(held) >= FEW else 0.0
+    if differ - rate < IGNORANT:
+        return []
+    note = (
+        f"The network contradicts {100 * differ:.0f} % of the labels that it was not trained on, far more than are "
+        "estimated to be wrong: it knows this data too little, and doubts right labels of hard examples as well. The "
+        "precision is likely to be lower than said here, and the intervals do not cover that."
+    )
+    return [note]
 
 
 def judged(table: Any, classes: list[Any]) -> Judged:

@@ -38,9 +38,37 @@ def test_text_labels_are_columns_in_sorted_order_or_by_name():
     assert np.allclose(by_name["doubt"], sorted_order["doubt"])
 
 
-def test_a_class_nobody_has_is_never_suggested():
-    table = crust.audit_labels([0, 1, 0], [[0.2, 0.1, 0.7], [0.1, 0.2, 0.7], [0.9, 0.0, 0.1]])
-    assert set(table["suggested"]) <= {0, 1}
+def test_a_class_that_nobody_was_given_can_be_suggested():
+    """All of its labels may be wrong; and no row is left without probabilities."""
+    table = crust.audit_labels([0, 1, 1, 1], [[0.9, 0.05, 0.05], [0.1, 0.8, 0.1], [0.05, 0.05, 0.9], [0, 0, 1]])
+    assert table["suggested"].tolist() == [0, 1, 2, 2]
+    assert table["probability"].min() > 0.5
+    assert table["doubt"][3] == 1.0
+    same = crust.audit_labels([0, 0, 0, 0], [[0.9, 0.1], [0.1, 0.9], [0.05, 0.95], [0, 1]])
+    assert same["suggested"].tolist() == [0, 1, 1, 1]
+
+
+def test_names_of_columns_that_are_not_those_of_the_labels_are_refused():
+    probs = pd.DataFrame(P, columns=["dog", "cat", "cow"])
+    sentence = r"label 'Cat' in row 1 is no column of the probabilities, which are dog, cat, cow: name the columns"
+    with pytest.raises(InputError, match=sentence):
+        crust.audit_labels(["dog", "Cat", "cow", "Cat"], probs)
+    found = crust.audit_labels(["dog", "cat", "cow", "cat"], probs)
+    assert found["suggested"].tolist() == ["dog", "cat", "cow", "dog"]
+
+
+@pytest.mark.parametrize("what", ["probs", "features"])
+@pytest.mark.parametrize("labels", [[[0], [0, 1], [2], []], [[0], [1], [2], [1]], pd.Series([[0], (1,), [2], [1]])])
+def test_several_labels_an_example_are_refused(what, labels):
+    with pytest.raises(InputError, match="several labels an example cannot be audited"):
+        crust.audit_labels(labels, **{what: P})
+
+
+def test_what_is_no_text_and_no_real_number_is_refused():
+    with pytest.raises(InputError, match=r"label b'\\xff' in row 2 is not UTF-8"):
+        crust.audit_labels([b"a", b"b", b"\xff", b"a"], features=P)
+    with pytest.raises(InputError, match="the probabilities are not all numbers"):
+        crust.audit_labels(Y, P + 0j)
 
 
 def test_the_table_has_the_columns_of_a_run():

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from benchmarks.audit_calibration import clouds, covered, one
@@ -10,7 +11,7 @@ from benchmarks.audit_calibration import clouds, covered, one
 from crust import api
 from crust.audit.calibration import VERSION, Judged, calibration, doubt_by_place, read_calibration
 from crust.audit.planting import LEAST, MOVED, Plants, draw_plants
-from crust.calibrating import calibrate, seconds_of
+from crust.calibrating import _ignorance, calibrate, seconds_of
 from crust.errors import InputError
 
 
@@ -137,6 +138,9 @@ def test_a_run_is_calibrated_once_and_found_again(tmp_path):
     (tmp_path / "calibration.json").write_text(json.dumps({"version": VERSION + 1}))
     with pytest.raises(InputError, match=f"of version {VERSION + 1}, not {VERSION}"):
         read_calibration(tmp_path)
+    (tmp_path / "calibration.json").write_text(json.dumps({"version": VERSION, "noise_rate": {}}))
+    with pytest.raises(InputError, match="has no transitions: remove it, and calibrate again"):
+        read_calibration(tmp_path)
     (tmp_path / "calibration.json").write_text("{")
     with pytest.raises(InputError, match="cannot be read"):
         read_calibration(tmp_path)
@@ -188,3 +192,15 @@ def test_the_truth_lies_in_nine_of_ten_intervals():
     found = covered([one(seed, 3.3) for seed in range(2000, 2100)])
     for name, facts in found.items():
         assert 80 <= facts["inside"] <= 98, (name, facts)  # 84 to 96, and what chance adds in a hundred runs
+
+
+@pytest.mark.parametrize(("differ", "held", "warned"), [(0.6, 200, True), (0.35, 200, False), (0.6, 20, False)])
+def test_a_network_that_knows_too_little_is_said_to(differ, held, warned):
+    """Where it contradicts far more of the labels it has not seen than are estimated to be wrong."""
+    wrong = np.arange(held) < differ * held
+    table = pd.DataFrame({"label": 0, "suggested": wrong.astype(int), "held_out": True})
+    table = pd.concat([table, pd.DataFrame({"label": [0] * 900, "suggested": 1, "held_out": False})])
+    notes = _ignorance(table, 0.3)
+    assert len(notes) == warned
+    if warned:
+        assert notes[0].startswith("The network contradicts 60 % of the labels that it was not trained on")

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from benchmarks import audit
+from benchmarks import audit, audit_cuts
 
 from crust.experiments import find, read
 
@@ -12,26 +12,34 @@ def test_all_trainings_once_then_scores_and_a_page(tmp_path, monkeypatch):
     monkeypatch.setattr(audit, "LABELS", {"symmetric:0.2": "symmetric 0.2"})
     results, folder, judged = tmp_path / "r.jsonl", tmp_path / "runs", tmp_path / "judged.json"
     todo = audit.jobs("smoke")
-    assert len(todo) == 7
+    assert len(todo) == 12
     said = []
     with audit.claim(folder / audit.key(todo[0])):  # another process has it
         assert audit.run_one(results, folder, todo=todo[:1], say=said.append) is False
     while audit.run_one(results, folder, todo=todo, say=said.append):
         pass
-    assert [text.split()[0] for text in said] == ["begin", "end"] * 7
+    assert [text.split()[0] for text in said] == ["begin", "end"] * 12
     assert all(find(read(results), spec) is not None for spec in todo)
     rows = [np.load(folder / audit.key(spec) / "out_of_sample.npz")["rows"] for spec in todo if "fold" in spec]
-    assert sorted(np.concatenate(rows)) == list(range(400))
+    assert sorted(np.concatenate(rows)) == sorted([*range(400)] * 2)
     audit.score(results, folder, scale="smoke", judged=judged, say=said.append)
     audit.score(results, folder, scale="smoke", judged=judged, say=said.append)
     entries = {entry["judge"]: entry for entry in audit.entries_of(judged)}
     assert set(entries) == set(audit.JUDGES)
-    assert len(audit.entries_of(judged)) == 4
-    assert all(entry["auroc"] > 0.9 for entry in entries.values())
+    assert len(audit.entries_of(judged)) == 5
+    assert all(entry["auroc"] > 0.9 for name, entry in entries.items() if name != "short")
+    assert 0.6 < entries["short"]["auroc"] < entries["self-confidence"]["auroc"]  # one epoch is too few here
     assert 4 * entries["crust"]["passes"] <= entries["self-confidence"]["passes"]
-    text = audit.page(list(entries.values()), "smoke")
+    cuts = tmp_path / "cuts.json"
+    assert audit_cuts.cuts(["symmetric:0.2"], folder, scale="smoke", file=cuts, say=said.append) is True
+    assert audit_cuts.cuts(["symmetric:0.2"], folder, scale="smoke", file=cuts, say=said.append) is False  # it is there
+    (found,) = audit_cuts.entries(cuts).values()
+    assert found["noise_rate"]["true"] == pytest.approx(entries["crust"]["wrong"], abs=1e-4)
+    assert found["precision"]["true"] > 0.7
+    text = audit.page(list(entries.values()), audit_cuts.entries(cuts), "smoke")
     assert f"{entries['crust']['auroc']:.3f}" in text
-    assert audit.page([]).count("–") > 20  # what is missing is shown as missing
+    assert f"{found['recall']['true']:.2f}: {found['recall']['value']:.2f} (" in text
+    assert audit.page([], {}).count("–") > 20  # what is missing is shown as missing
 
 
 def test_folds_share_out_every_label():

@@ -56,6 +56,8 @@ def test_calibrate_says_what_it_costs_and_what_it_found(here, capsys):
     assert not (here / "run/calibration/checkpoint").exists()
     assert call("audit run --top 0") == 0
     assert "recommended cut" in capsys.readouterr().out
+    assert call("audit run --calibrate --top 0") == 0
+    assert "trains once more" not in capsys.readouterr().out  # it has
     assert call("audit run --calibrate -q") == 0
     assert capsys.readouterr().out == ""
 
@@ -110,3 +112,38 @@ def test_a_run_that_is_not_finished_or_has_lost_its_data(here, capsys):
     (here / "run/history.jsonl").unlink()
     assert call("audit run --calibrate") == 2
     assert "run holds no history" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda table: table.drop(columns="doubt"), "the audit in run has no column 'doubt': copy audit.parquet and"),
+        (lambda table: table.head(0), "the audit in run has no rows: copy"),
+        (lambda table: table.assign(label=77), "the audit in run has the label '77', which is none of the run's"),
+    ],
+)
+@pytest.mark.parametrize("words", ["", "--report", "--calibrate", "--apply corrections.csv"])
+def test_an_audit_of_another_form_is_one_sentence(here, capsys, change, sentence, words):
+    (here / "corrections.csv").write_text("index,corrected\n0,1\n")
+    change(pd.read_parquet("run/audit.parquet")).to_parquet("run/audit.parquet")
+    assert call(f"audit run {words}") == 2
+    shown = capsys.readouterr().err
+    assert len(shown.splitlines()) == 1
+    assert sentence in shown
+
+
+def test_names_are_no_commands_to_the_terminal(here, capsys):
+    """With few classes and with many, whose matrix is shown as pairs; and twins with different labels."""
+    red = "\x1b[31mred\r"
+    for classes in (3, 20):
+        names = [red, *(f"class {i}" for i in range(1, classes))]
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(200, 4))
+        x[1] = x[0]
+        np.save("x.npy", x)
+        labels = [names[i] for i in [0, 1, *rng.integers(0, classes, 198)]]
+        pd.DataFrame({"label": labels}).to_parquet("l.parquet")
+        assert call("audit --features x.npy --labels l.parquet --top 200") == 0
+        shown = capsys.readouterr().out
+        assert "\x1b" not in shown
+        assert "\ufffd[31mred\ufffd" in shown

@@ -110,7 +110,7 @@ def test_failures_are_told_and_tried_again_on_request(here, capsys, monkeypatch)
     shown = capsys.readouterr().out
     assert "failed: digits symmetric:0.3 erm seed 0: ZeroDivisionError: division by zero" in shown
     assert "4 runs failed: --retry-failed tries them again" in shown
-    assert call("reproduce --grid grid.yaml") == 0
+    assert call("reproduce --grid grid.yaml") == 1
     assert "4 runs failed" in capsys.readouterr().out
     assert call("reproduce --grid grid.yaml --dry-run") == 0
     assert "4 failed (--retry-failed tries them again), 0 to run" in capsys.readouterr().out

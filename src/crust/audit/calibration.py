@@ -49,6 +49,7 @@ __all__ = ["calibration", "doubt_by_place", "read_calibration", "write_calibrati
 
 VERSION = 1
 NAME = "calibration.json"
+KEYS = ("noise_rate", "transitions", "curve", "cut", "notes", "plants")  # what is shown of it
 LEVEL = 0.9
 SURE = 0.4  # of the plants are above the threshold at which the noise rate is read: right labels are rare there
 PAIRS = 0.7  # of the plants are above that at which pairs of classes are counted: there have to be enough
@@ -254,9 +255,9 @@ def write_calibration(run_dir: str | Path, found: dict[str, Any]) -> None:
     Example:
         >>> import tempfile
         >>> folder = tempfile.mkdtemp()
-        >>> write_calibration(folder, {"version": 1, "noise_rate": {"value": 0.2, "low": 0.1, "high": 0.3}})
-        >>> read_calibration(folder)["noise_rate"]["value"]
-        0.2
+        >>> write_calibration(folder, {"version": 1, **dict.fromkeys(KEYS), "notes": ["none"]})
+        >>> read_calibration(folder)["notes"]
+        ['none']
     """
     write_whole(Path(run_dir) / NAME, json.dumps(found, indent=1, ensure_ascii=False, default=_plain).encode())
 
@@ -275,10 +276,13 @@ def read_calibration(run_dir: str | Path) -> dict[str, Any] | None:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         version = found["version"]
+        lacking = [name for name in KEYS if name not in found] if version == VERSION else []
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"{path} cannot be read: remove it, and calibrate again") from None
     if version != VERSION:
         raise InputError(f"{path} is of version {version}, not {VERSION}: remove it, and calibrate again")
+    if lacking:
+        raise InputError(f"{path} has no {lacking[0]}: remove it, and calibrate again")
     return dict(found)
 
 

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from crust.audit.report.packing import positions
-from crust.audit.review.store import Decision
+from crust.audit.review.decisions import Decision
 from crust.data import vectors
+from crust.data.labels import as_name, have_names
 from crust.errors import InputError, choices
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def read_corrections(path: str | Path, audit: pd.DataFrame, classes: Sequence[An
     from crust.data import table_files
 
     with vectors.reading(path):
-        table = table_files.read(path)
+        table = table_files.read(path, ("id", "corrected", "label") if have_names(classes) else ("id",))
     names = table.column_names
     label = next((name for name in ("corrected", "label") if name in names), None)
     if label is None or not {"index", "id"} & set(names):
@@ -100,7 +99,7 @@ def read_corrections(path: str | Path, audit: pd.DataFrame, classes: Sequence[An
     for row, index in zip(rows, indices, strict=True):
         if index in found:
             raise InputError(f"row {row} of {path.name} corrects example {index} a second time: leave one of them out")
-        found[index] = known[choices(_name(values[row], known), known, f"class in row {row} of {path.name}")]
+        found[index] = known[choices(as_name(values[row], known), known, f"class in row {row} of {path.name}")]
     return found
 
 
@@ -128,12 +127,10 @@ def _indices(table: Any, rows: list[int], audit: pd.DataFrame, file: str) -> lis
     for row in rows:
         index = None
         if "index" in given:
-            index = given["index"][row]
-            if isinstance(index, float) and index == np.round(index):
-                index = int(index)
+            index = _whole(given["index"][row])
             if index not in known:
                 raise InputError(
-                    f"row {row} of {file} names the example {index!r}, which the audit does not have: "
+                    f"row {row} of {file} names the example {given['index'][row]!r}, which the audit does not have: "
                     f"its indices go from {min(known)} to {max(known)}"
                 )
         if ids is not None:
@@ -152,8 +149,8 @@ def _indices(table: Any, rows: list[int], audit: pd.DataFrame, file: str) -> lis
     return found
 
 
-def _name(value: Any, known: dict[str, int]) -> str:
-    """A label as the classes are called: tables make 3.0 of a 3 beside an empty cell."""
-    if isinstance(value, float) and value == np.round(value) and str(value) not in known:
-        return str(int(value))
-    return str(value)
+def _whole(value: Any) -> int | None:
+    """A position; None for anything else, such as true, which Python takes for 1."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -28,8 +28,8 @@ def audit_labels(labels: Any, probs: Any = None, features: Any = None, *, progre
     Args:
         labels: one label an example: whole numbers or text, as a list, an array or a pandas Series.
         probs: (n, classes) probabilities of networks that were not trained on the examples they judge. Whole numbers
-            as labels are columns; with labels as text the columns are the classes in sorted order, or those that a
-            DataFrame names.
+            as labels are columns; with labels as text the columns are those that a DataFrame names, or else the classes
+            in sorted order.
         features: (n, d) numbers, on one scale; probabilities are then made from them (`crust.audit.out_of_sample`).
         progress: show a bar on stderr where it takes longer than two seconds.
 
@@ -47,6 +47,7 @@ def audit_labels(labels: Any, probs: Any = None, features: Any = None, *, progre
     if (probs is None) == (features is None):
         both = "neither probs nor features are" if probs is None else "probs and features are both"
         raise InputError(f"{both} given: give one of them")
+    labels = _one_each(labels)
     if features is not None:
         codes, classes = encode_labels(labels)
         x = _numbers(features, "the features", len(codes))
@@ -83,14 +84,43 @@ def audit_labels(labels: Any, probs: Any = None, features: Any = None, *, progre
     return pd.DataFrame(table)
 
 
+def _one_each(labels: Any) -> Any:
+    """The labels, refused where an example has several or where they cannot be read as text."""
+    if hasattr(labels, "detach"):  # a torch tensor
+        labels = labels.detach().cpu().numpy()
+    try:
+        values = np.asarray(labels)
+    except ValueError:  # lists of different lengths
+        values = np.array([[]])
+    several = (list, tuple, set, frozenset, dict, np.ndarray)
+    if values.ndim != 1 or (values.dtype.kind == "O" and any(isinstance(value, several) for value in values)):
+        raise InputError("the labels are not one an example: several labels an example cannot be audited, so give one")
+    for row, value in enumerate(values if values.dtype.kind in "SO" else ()):
+        if isinstance(value, bytes):
+            try:
+                value.decode()
+            except UnicodeDecodeError:
+                raise InputError(f"label {bytes(value)!r} in row {row} is not UTF-8: give it as text") from None
+    return labels
+
+
 def _encode(labels: Any, probs: Any, columns: int) -> tuple[NDArray[np.int64], list[Any]]:
     """Labels as numbers of columns, and the names of the columns."""
     values = np.asarray(labels)
     text = values.dtype.kind in "US" or (values.dtype.kind == "O" and any(isinstance(v, str) for v in values.flat))
     if not text:
         return encode_labels(labels, list(range(columns)))
-    named = [str(name) for name in getattr(probs, "columns", [])]
-    if named and set(map(str, values.flat)) <= set(named):
+    named = list(getattr(probs, "columns", []))
+    if any(isinstance(name, str) for name in named):
+        # By name or not at all: columns in another order than the names' would make good labels wrong.
+        named = [str(name) for name in named]
+        for row, value in enumerate(values.flat):
+            label = value.decode() if isinstance(value, bytes) else str(value)
+            if label not in named:
+                raise InputError(
+                    f"label {label!r} in row {row} is no column of the probabilities, which are "
+                    f"{', '.join(named[:10])}{' …' if len(named) > 10 else ''}: name the columns as the labels are"
+                )
         return encode_labels(labels, named)
     codes, classes = encode_labels(labels)
     if len(classes) != columns:
@@ -122,6 +152,8 @@ def _numbers(values: Any, what: str, n: int | None = None) -> NDArray[np.float64
         values = values.detach().cpu().numpy()
     try:
         found = np.asarray(values)
+        if found.dtype.kind == "c":
+            raise TypeError("complex numbers")
         found = found.astype(np.float64)
     except (TypeError, ValueError):
         raise InputError(f"{what} are not all numbers: give a matrix of numbers, one row an example") from None

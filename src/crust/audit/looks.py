@@ -14,6 +14,7 @@ from crust.errors import InputError
 
 __all__ = ["Looks", "Pictures", "Rows", "as_image", "picture_bytes", "pictures_of", "rows_of"]
 
+CHANNELS = {1, 3, 4}
 TINY = 24  # pixels a side up to which an image is kept as it is, without loss
 LONG = 20_000  # characters of one cell that are ever shown
 
@@ -28,6 +29,7 @@ class Looks(Protocol):
     """
 
     columns: list[str]
+    missing: str | None  # what is no longer there, in words, where not all is
 
     def picture(self, index: int) -> Any:
         """The example as a PIL image, or None."""
@@ -36,11 +38,16 @@ class Looks(Protocol):
         """The example as text, a cell a column, or None."""
 
 
+class Gone(InputError):
+    """An image that was there once, in one sentence."""
+
+
 class Pictures:
     """Images by their position.
 
     Args:
         read: gives the image of a position as PIL has it, or raises an `InputError`.
+        missing: what to say of those that are no longer there.
 
     Example:
         >>> from PIL import Image
@@ -48,9 +55,9 @@ class Pictures:
         7
     """
 
-    def __init__(self, read: Callable[[int], Any]):
+    def __init__(self, read: Callable[[int], Any], missing: str | None = None):
         self.columns: list[str] = []
-        self.picture = read
+        self.picture, self.missing = read, missing
 
     def row(self, index: int) -> None:
         """No text: it is an image."""
@@ -71,6 +78,7 @@ class Rows:
 
     def __init__(self, columns: Sequence[str], read: Callable[[int], Sequence[Any]]):
         self.columns, self._read = [str(name) for name in columns], read
+        self.missing: str | None = None
 
     def picture(self, index: int) -> None:
         """No image: it is text."""
@@ -104,10 +112,28 @@ def pictures_of(examples: Examples) -> Pictures:
 
 
 def files_of(root: Path, names: Mapping[int, str]) -> Pictures:
-    """Image files below a folder by their position, as large as they are."""
-    from crust.data.image_files import open_image
+    """Image files below a folder by their position, as large as they are; some of them may be gone, but not all."""
+    from crust.data.image_files import check_inside, open_image
 
-    return Pictures(lambda index: open_image(root / names[index]))
+    for name in names.values():
+        check_inside(name)
+    gone = [name for name in names.values() if not (root / name).is_file()]
+    missing = None
+    if gone:
+        missing = (
+            f"{len(gone):,} of {len(names):,} images are no longer in {root}, such as {gone[0]}: "
+            "move them back (crust audit RUN --move-back), or name their folder with --data"
+        )
+        if len(gone) == len(names):
+            raise InputError(missing)
+
+    def read(index: int) -> Any:
+        path = root / names[index]
+        if not path.is_file():
+            raise Gone(f"{path} is no longer there: put it back")
+        return open_image(path)
+
+    return Pictures(read, missing)
 
 
 def rows_of(table: Any, skip: Sequence[str] = ()) -> Rows:
@@ -147,17 +173,29 @@ def as_image(pixels: Any) -> Any:
     from PIL import Image
 
     found = np.asarray(pixels)
-    if found.ndim == 3 and found.shape[0] in (1, 3, 4):
+    if not is_image(found.shape):
+        raise InputError(f"an example of shape {found.shape} is no image: give 1, 3 or 4 channels")
+    if found.ndim == 3 and found.shape[0] in CHANNELS:
         found = np.moveaxis(found, 0, 2)
     if found.ndim == 3 and found.shape[2] == 1:
         found = found[:, :, 0]
-    if found.ndim not in (2, 3) or (found.ndim == 3 and found.shape[2] not in (3, 4)):
-        raise InputError(f"an example of shape {np.shape(pixels)} is no image: give 1, 3 or 4 channels")
     if found.dtype != np.uint8:
         values = np.nan_to_num(found.astype(np.float64))
         low, high = values.min(), values.max()
         found = ((values - low) / (high - low if high > low else 1.0) * 255).astype(np.uint8)
     return Image.fromarray(np.ascontiguousarray(found)).convert("L" if found.ndim == 2 else "RGB")
+
+
+def is_image(shape: Sequence[int]) -> bool:
+    """Whether pixels of this shape can be shown.
+
+    Example:
+        >>> is_image((8, 8)), is_image((3, 8, 8)), is_image((8, 8, 7))
+        (True, True, False)
+    """
+    return min(shape, default=0) > 0 and (
+        len(shape) == 2 or (len(shape) == 3 and bool({shape[0], shape[2]} & CHANNELS))
+    )
 
 
 def picture_bytes(image: Any, side: int) -> tuple[bytes, str]:

@@ -18,7 +18,9 @@ __all__ = ["audit_table", "balanced", "doubt", "estimated_transitions"]
 
 
 def class_factors(probabilities: NDArray[np.floating], labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """For each class how much oftener it is given than predicted, on the whole.
+    """For each class how much oftener it is given than predicted, on the whole; 1 for a class that is never given.
+
+    All labels of such a class may be wrong, and it must still be possible to suggest it.
 
     Example:
         >>> class_factors(np.array([[0.6, 0.4], [0.9, 0.1]]), np.array([0, 1])).round(3).tolist()
@@ -26,7 +28,7 @@ def class_factors(probabilities: NDArray[np.floating], labels: NDArray[np.int64]
     """
     given = np.bincount(labels, minlength=probabilities.shape[1]) / max(1, len(labels))
     predicted = probabilities.mean(axis=0) if len(labels) else np.ones(probabilities.shape[1])
-    return given / np.maximum(predicted, 1e-6)
+    return np.where(given > 0, given / np.maximum(predicted, 1e-6), 1.0)
 
 
 def balanced(probabilities: NDArray[np.floating], factors: NDArray[np.floating]) -> NDArray[np.float64]:

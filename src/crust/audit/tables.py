@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["read_audit", "read_table"]
 
 LISTS = ("medoids", "medoid_labels")
+NEEDED = ("index", "label", "suggested", "probability", "doubt", "chosen", "held_out")
 
 
 def read_table(path: str | Path) -> pd.DataFrame:
@@ -63,4 +64,20 @@ def read_audit(run_dir: str | Path) -> tuple[pd.DataFrame, list[Any]]:
         classes = list(yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))["classes"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError) as error:
         raise InputError(f"the audit in {folder} cannot be read: {' '.join(str(error).split())}") from None
+    _check(table, classes, folder)
     return table, classes
+
+
+def _check(table: pd.DataFrame, classes: list[Any], folder: Path) -> None:
+    """Refuse a table that no run has left."""
+    again = "copy audit.parquet and config.yaml from the same run again"
+    lacking = [name for name in NEEDED if name not in table]
+    if lacking:
+        raise InputError(f"the audit in {folder} has no column {lacking[0]!r}: {again}")
+    if not len(table):
+        raise InputError(f"the audit in {folder} has no rows: {again}")
+    for name in ("label", "suggested"):
+        odd = table[name][~table[name].isin(classes)]
+        if len(odd):
+            found = f"the {name} {str(odd.iloc[0])!r}, which is none of the run's classes"
+            raise InputError(f"the audit in {folder} has {found}: {again}")

@@ -79,7 +79,8 @@ def audit(
         return
     if report and output is None:
         raise InputError("--report without a run does not know where to go: name a file with -o report.html")
-    check_output(output, "-o", (".html",) if report else (".csv", ".parquet"), [probs, features, labels])
+    own = None if run is None else run / "audit.parquet"
+    check_output(output, "-o", (".html",) if report else (".csv", ".parquet"), [probs, features, labels, own])
 
     from crust.audit import read_audit
     from crust.audit.calibration import read_calibration

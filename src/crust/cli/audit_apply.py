@@ -10,12 +10,11 @@ from typing import Any
 import typer
 
 from crust.cli.review import open_store
-from crust.cli.run_data import options_of
+from crust.cli.run_data import MOVES, options_of
 from crust.cli.words import check_output, write_table
 from crust.errors import InputError
 
 WORDS = ("corrections", "review")  # what the review of the run itself is called on the command line
-MOVES = "moves.csv"
 
 
 def apply(
@@ -36,12 +35,12 @@ def apply(
     form = _form(options)
     if move and form != "folder":
         raise InputError("--move is for images in class folders: leave it out to get a file with the corrected labels")
-    place = _place(run, output, form, options)
+    place = _place(run, output, form, options, corrections)
     changes = corrected_labels(_corrections(run, corrections, table, classes), table, classes)
     if not changes:
         raise InputError("none of the corrections changes a label: there is nothing to write")
     if form == "folder":
-        _folder(run, place, table, classes, changes, options, move, quiet)
+        _folder(place, table, classes, changes, options, move, quiet, _back(run, place, data))
         return
     _write(form, place, table, classes, changes, options)
     if not quiet:
@@ -87,11 +86,14 @@ def _form(options: dict[str, Any]) -> str:
     return "table" if path.suffix.lower() in TABLES else "npz"
 
 
-def _place(run: Path, output: Path | None, form: str, options: dict[str, Any]) -> Path:
+def _place(run: Path, output: Path | None, form: str, options: dict[str, Any], corrections: str) -> Path:
     suffix = {"folder": ".csv", "labels": ".csv"}.get(form) or Path(str(options["data"])).suffix
     place = run / (MOVES if form == "folder" else f"corrected{suffix}") if output is None else output
     allowed = (".csv", ".parquet") if form == "labels" else (suffix.lower(),)
-    check_output(place, "-o", allowed, [options.get("data"), options.get("labels")])
+    read = [options.get(name) for name in ("data", "test", "labels", "true_labels")]
+    kind, _, matrix = str(options.get("noise") or "").partition(":")
+    read += [matrix if kind == "matrix" else None, corrections, run / "audit.parquet"]
+    check_output(place, "-o", allowed, read)
     return place
 
 
@@ -132,7 +134,6 @@ def _write(
 
 
 def _folder(
-    run: Path,
     place: Path,
     table: Any,
     classes: list[Any],
@@ -140,10 +141,11 @@ def _folder(
     options: dict[str, Any],
     move: bool,
     quiet: bool,
+    back: str,
 ) -> None:
-    """The list of moves, written before the first one is made; and the moves."""
+    """The list of moves, written before the first one is made; and the moves, with the command that takes them back."""
     from crust.audit.applying import do_moves, plan_moves, read_moves, write_moves
-    from crust.audit.applying.moves import any_done
+    from crust.audit.applying.moves import any_done, done
     from crust.data.folders import train_root
 
     root = train_root(Path(options["data"]))
@@ -151,22 +153,22 @@ def _folder(
     if any_done(root, moves):  # begun before: go on with it, for the files are no longer where the audit has them
         wanted = {index: str(classes[number]) for index, number in changes.items()}
         if {one.index: one.new.partition("/")[0] for one in moves} != wanted:
-            raise InputError(
-                f"{place} lists other moves, and some of them are made: go back first with "
-                f"crust audit {shlex.quote(str(run))} --move-back"
-            )
+            raise InputError(f"{place} lists other moves, and some of them are made: go back first with {back}")
     else:
         moves = plan_moves(root, table, changes, classes)
         write_moves(moves, place)
+    train = f"back: {back}; next: {_train(options['data'], options)}"
     if not move:
         if not quiet:
-            typer.echo(f"{len(moves):,} moves listed in: {place}; nothing is moved yet")
-            typer.echo("next: the same command with --move")
+            made = len(done(root, moves))
+            what = f"{made:,} of them made before" if made else "nothing is moved yet"
+            typer.echo(f"{len(moves):,} moves listed in: {place}; {what}")
+            typer.echo("next: the same command with --move" if made < len(moves) else train)
         return
     now, before = do_moves(root, moves, None if quiet else _progress(len(moves)))
     if not quiet:
         typer.echo(f"{now:,} files moved, as listed in {place}" + (f"; {before:,} had been before" if before else ""))
-        typer.echo(f"back: crust audit {shlex.quote(str(run))} --move-back; next: crust train {options['data']}")
+        typer.echo(train)
 
 
 def _progress(total: int) -> Any:
@@ -181,8 +183,26 @@ def _progress(total: int) -> Any:
 
 def _next(form: str, place: Path, options: dict[str, Any]) -> str:
     if form == "labels":
-        data = options.get("data") or "DATA"
-        some = f" --limit {options['limit']}" if options.get("limit") is not None else ""
-        return f"crust train {shlex.quote(str(data))}{some} --labels {shlex.quote(str(place))}"
-    column = options.get("label_column")
-    return f"crust train {shlex.quote(str(place))}" + (f" --label-column {shlex.quote(column)}" if column else "")
+        return f"{_train(options.get('data') or 'DATA', options)} --labels {shlex.quote(str(place))}"
+    return _train(place, options)
+
+
+def _train(data: Any, options: dict[str, Any]) -> str:
+    """The command that reads the data as the run did."""
+    words = ["crust", "train", str(data)]
+    for name in ("data_dir", "label_column", "image_size", "limit"):
+        if options.get(name) is not None:
+            words += [f"--{name.replace('_', '-')}", str(options[name])]
+    if options.get("skip_broken"):
+        words.append("--skip-broken")
+    return shlex.join(words)
+
+
+def _back(run: Path, place: Path, data: str | None) -> str:
+    """The command that takes the moves of a list back: with all that says which list, and where the files are."""
+    words = ["crust", "audit", str(run), "--move-back"]
+    if place != run / MOVES:
+        words += ["-o", str(place)]
+    if data is not None:
+        words += ["--data", data]
+    return shlex.join(words)

@@ -25,11 +25,22 @@ def audited(probs: str | None, features: str | None, labels: str | None, quiet: 
         other = Path(str(probs or features)).name
         raise InputError(f"{where} holds {len(values)} labels, but {other} has {len(given)} rows: give one label a row")
     if probs is not None:
-        table = audit_labels(values, given)
+        table = audit_labels(_named(values, labels, given), given)
     else:
         table = audit_labels(values, features=given, progress=not quiet)
     names = set(table["label"]) | set(table["suggested"])
     return table, sorted(names)
+
+
+def _named(values: Any, labels: str, given: Any) -> Any:
+    """The labels as text where only so they are the names of the columns: true and 01 are no numbers then."""
+    from crust.data.labels import label_values
+
+    names = {str(name) for name in getattr(given, "columns", ())}
+    if not names or {str(value) for value in values.tolist()} <= names:
+        return values
+    texts, _ = label_values(labels, text=True)
+    return texts if {str(text) for text in texts.tolist()} <= names else values
 
 
 def _probabilities(spec: str) -> Any:

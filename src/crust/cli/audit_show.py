@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crust.cli.messages import percent
+from crust.cli.messages import percent, visible
 
 MATRIX = 12  # up to so many classes the whole matrix is shown
 PAIRS = 15
@@ -35,7 +35,7 @@ def show(table: Any, classes: list[Any], top: int, found: dict[str, Any] | None)
     console.print(_classes(view))
     starving = view.loc[view["starving"], "label"].tolist()
     if starving:
-        names = ", ".join(map(str, starving[:10])) + (" …" if len(starving) > 10 else "")
+        names = ", ".join(map(visible, starving[:10])) + (" …" if len(starving) > 10 else "")
         console.print(f"hardly ever predicted or chosen, so their labels cannot be judged: {names}", soft_wrap=True,
                       markup=False)  # fmt: skip
     twins = conflicting_duplicates(table)
@@ -43,7 +43,7 @@ def show(table: Any, classes: list[Any], top: int, found: dict[str, Any] | None)
         groups = twins.groupby("duplicate_of", sort=True)
         console.print(f"the same example with different labels, {twins['duplicate_of'].nunique():,} times:")
         for _, some in list(groups)[:TWINS]:
-            said = ", ".join(f"{row['index']} ({row['label']})" for row in some.to_dict("records")[:10])
+            said = ", ".join(f"{row['index']} ({visible(row['label'])})" for row in some.to_dict("records")[:10])
             console.print(f"  {said}", soft_wrap=True, markup=False)
 
 
@@ -82,7 +82,7 @@ def _worst(table: Any) -> Any:
     for head in heads:
         shown.add_column(head, justify="left" if head in ("id", "label", "suggested") else "right")
     for row in table.to_dict("records"):
-        cells = [str(row[head]) for head in heads[: heads.index("probability")]]
+        cells = [visible(row[head]) for head in heads[: heads.index("probability")]]
         cells = [*map(escape, cells), f"{row['probability']:.2f}", f"{row['doubt']:.3f}"]
         if chosen:
             cells.append("held out" if row["held_out"] else percent(row["chosen"]))
@@ -99,9 +99,9 @@ def _matrix(matrix: Any, classes: list[Any]) -> Any:
     shown = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
     shown.add_column("")
     for name in classes:
-        shown.add_column(escape(str(name)), justify="right")
+        shown.add_column(escape(visible(name)), justify="right")
     for name, row in zip(classes, matrix, strict=True):
-        shown.add_row(escape(str(name)), *(f"{100 * share:.0f}" if share >= 0.005 else "·" for share in row))
+        shown.add_row(escape(visible(name)), *(f"{100 * share:.0f}" if share >= 0.005 else "·" for share in row))
     return shown
 
 
@@ -119,7 +119,7 @@ def _pairs(matrix: Any, classes: list[Any]) -> Any:
     for place in np.argsort(-off, axis=None, kind="stable")[:PAIRS]:
         i, j = divmod(int(place), len(classes))
         if off[i, j] > 0:
-            shown.add_row(escape(str(classes[i])), escape(str(classes[j])), percent(float(off[i, j])))
+            shown.add_row(escape(visible(classes[i])), escape(visible(classes[j])), percent(float(off[i, j])))
     return shown
 
 
@@ -137,6 +137,6 @@ def _classes(view: Any) -> Any:
         shown.add_column(head, justify="left" if name == "label" else "right")
     for row in few.to_dict("records"):
         doubted, missed = (None if row[name] != row[name] else row[name] for name in ("doubted", "missed"))
-        shown.add_row(escape(str(row["label"])), f"{row['given']:,}", percent(doubted), f"{row['suggested']:,}",
+        shown.add_row(escape(visible(row["label"])), f"{row['given']:,}", percent(doubted), f"{row['suggested']:,}",
                       percent(missed))  # fmt: skip
     return shown

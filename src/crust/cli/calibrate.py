@@ -26,7 +26,8 @@ def calibrate_run(run: Path, data: str | None, data_dir: str | None, quiet: bool
     examples = _examples(run, options, seed, data_dir)
     if examples.kind == "dataset" and not hasattr(examples.inputs, "fingerprint"):
         raise InputError(f"the data of {run} cannot be opened again: use crust.calibrate from Python")
-    if not quiet:
+    trained = (run / FOLDER / "audit.parquet").is_file()  # before: only the numbers are made anew
+    if not quiet and not trained:
         typer.echo(f"calibration trains once more with planted labels: about {duration(seconds)}, as the run took")
     progress = EpochProgress(len(History.load(run / "history.jsonl").lines), quiet)
     try:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
+
+# What would be a command to a terminal, or no character at all.
+UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class Stopped(Exception):
@@ -23,6 +27,16 @@ def show_log(level: int, reading: int = logging.NOTSET) -> None:
     logger = logging.getLogger("crust")
     logger.setLevel(level)
     logger.handlers = [_Stderr()]
+
+
+def visible(value: object) -> str:
+    """Text from data, for a line on the screen: nothing in it is a command to the terminal.
+
+    Example:
+        >>> visible("cat\\x1b[31m")
+        'cat�[31m'
+    """
+    return UNSEEN.sub("\ufffd", str(value))
 
 
 def percent(share: float | None) -> str:

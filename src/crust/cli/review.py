@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import logging
+import shlex
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,7 +39,7 @@ def review(
 ) -> None:
     """Go through the labels in doubt on a local page: keep, relabel, skip, undo; every decision is kept in RUN."""
     show_log(logging.ERROR if quiet else logging.WARNING)
-    check_output(export, "--export", (".csv", ".parquet"))
+    check_output(export, "--export", (".csv", ".parquet"), [run / "audit.parquet"])
 
     from crust.audit import read_audit
 
@@ -52,7 +56,7 @@ def open_store(run: Path, table: Any, classes: list[Any], path: Path | None = No
 
     place = run / DATABASE if path is None else path
     if not new and not place.is_file():
-        raise InputError(f"{run} has no review yet: begin one with crust review {run}")
+        raise InputError(f"{run} has no review yet: begin one with crust review {shlex.quote(str(run))}")
     return Store(place, run_key(table, classes), table["index"].tolist(), len(classes))
 
 
@@ -92,26 +96,47 @@ def serve(
     cut = (read_calibration(run) or {}).get("cut")
     least = None if cut is None else cut["threshold"]
     looks, reason = looks_or_reason(run, table, data, data_dir)
-    store = open_store(run, table, classes, new=True)
-    try:
-        server = ReviewServer(store, table, classes, looks, who=name, port=port, name=run.resolve().name, least=least)
-        with server:
-            if reason is not None and not quiet:
-                typer.echo(f"without pictures or rows: {reason}", err=True)
-            typer.echo(f"open: {server.link}")
-            if not quiet:
-                typer.echo(f"as {name}; every decision is kept in {store.path}; Ctrl-C ends it")
+    options: dict[str, Any] = {"who": name, "port": port, "name": run.resolve().name, "least": least}
+    # The database is made once the port is ours: a start that fails leaves nothing behind.
+    server = ReviewServer(lambda: open_store(run, table, classes, new=True), table, classes, looks, **options)
+    with contextlib.closing(server.store), server, contextlib.ExitStack() as ending:
+        if reason is not None and not quiet:
+            typer.echo(f"without pictures or rows: {reason}", err=True)
+        typer.echo(f"open: {server.link}")
+        if not quiet:
+            typer.echo(f"as {name}; every decision is kept in {server.store.path}; Ctrl-C ends it")
+        try:
             if not no_open:
                 import webbrowser
 
-                webbrowser.open(server.link)
-            try:
-                server.serve_forever()
-            except KeyboardInterrupt:
-                if not quiet:
-                    typer.echo(f"\nnext: crust audit {run} --apply corrections")
-    finally:
-        store.close()
+                with contextlib.suppress(OSError):  # no place for the file: the link is on the terminal
+                    webbrowser.open(ending.enter_context(way_to(server.link)).as_uri())
+            server.serve_forever()
+        except KeyboardInterrupt:
+            if not quiet:
+                typer.echo(f"\nnext: crust audit {shlex.quote(str(run))} --apply corrections")
+
+
+@contextlib.contextmanager
+def way_to(link: str) -> Iterator[Path]:
+    """A page that leads to the link, for this user alone: the words that a browser is started with are for all to see.
+
+    Example:
+        >>> with way_to("http://127.0.0.1:40613/token/") as path:
+        ...     "http://127.0.0.1:40613/token/" in path.read_text(encoding="utf-8")
+        True
+        >>> path.exists()
+        False
+    """
+    from crust.audit.report.markup import Html, join, tag
+
+    head = tag("head", tag("meta", charset="utf-8"), tag("meta", http_equiv="refresh", content=f"0; url={link}"))
+    body = tag("body", tag("p", "The review is at ", tag("a", link, href=link)))
+    with tempfile.TemporaryDirectory(prefix="crust-review-", ignore_cleanup_errors=True) as folder:
+        path = Path(folder, "open.html")
+        path.touch(mode=0o600, exist_ok=False)
+        path.write_text(join([Html("<!doctype html>\n"), tag("html", head, body, lang="en"), "\n"]), encoding="utf-8")
+        yield path
 
 
 def check_name(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,10 @@ from crust.errors import CrustError, InputError
 
 if TYPE_CHECKING:
     from crust.audit.looks import Looks
+
+MOVES = "moves.csv"  # in the folder of a run: the files that its corrections move
+
+log = logging.getLogger("crust.cli")
 
 
 def options_of(run: Path, data: str | None = None, data_dir: str | None = None) -> tuple[dict[str, Any], int]:
@@ -34,7 +39,7 @@ def looks_of(run: Path, table: Any, data: str | None = None, data_dir: str | Non
     options, seed = options_of(run, data, data_dir)
     path = Path(str(options.get("data")))
     if path.is_dir() and str(path) not in NAMES:
-        return _files(path, table)
+        return _files(run, path, table)
     examples = _examples(run, options, seed, data_dir)
     from crust.audit.looks import numbers_of, pictures_of, rows_of
     from crust.data import vectors
@@ -62,14 +67,14 @@ def looks_or_reason(
 
 def looks_of_file(data: str, n: int) -> Looks:
     """The rows of a table, the texts of a file with one a line, or the images or features of a .npy file."""
-    from crust.audit.looks import Pictures, Rows, as_image, numbers_of, rows_of
+    from crust.audit.looks import Rows, rows_of
     from crust.data import table_files, vectors
 
     path = Path(data)
     found: Looks
     if path.suffix.lower() == ".txt":
         try:
-            lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = _lines(path)
         except OSError as error:
             raise InputError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
         count, found = len(lines), Rows(["text"], lambda index: [lines[index]])
@@ -80,14 +85,34 @@ def looks_of_file(data: str, n: int) -> Looks:
     else:
         with vectors.reading(path):
             values = vectors.open_array(*vectors.split_spec(data))
+        found = _array(values, path.name)
         count = len(values)
-        found = numbers_of(values) if values.ndim == 2 else Pictures(lambda index: as_image(values[index]))
     if count != n:
         raise InputError(f"{path.name} has {count:,} examples, but there are {n:,} labels: give the same ones")
     return found
 
 
-def _files(root: Path, table: Any) -> Looks:
+def _lines(path: Path) -> list[str]:
+    """One text a line. A text may hold form feeds and whatever else Unicode takes for the end of a line."""
+    lines = path.read_bytes().decode("utf-8", errors="replace").split("\n")
+    if not lines[-1]:  # after the end of the last line
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines]
+
+
+def _array(values: Any, name: str) -> Looks:
+    """The rows of a matrix, or images; whatever else there is could not be shown."""
+    from crust.audit.looks import Pictures, as_image, is_image, numbers_of
+
+    if values.dtype.kind not in "biuf" or (values.ndim != 2 and not is_image(values.shape[1:])):
+        raise InputError(
+            f"{name} has shape {values.shape} of {values.dtype}, which is neither features nor images: give numbers of "
+            "shape (n, features), (n, height, width), or images with 1, 3 or 4 channels"
+        )
+    return numbers_of(values) if values.ndim == 2 else Pictures(lambda index: as_image(values[index]))
+
+
+def _files(run: Path, root: Path, table: Any) -> Looks:
     """Images in class folders: the files themselves, larger than the network saw them."""
     from crust.audit.looks import files_of
     from crust.data.folders import train_root
@@ -96,13 +121,22 @@ def _files(root: Path, table: Any) -> Looks:
         raise InputError(f"the audit does not name the files of {root}: train again with crust train {root}")
     base = train_root(root)
     position = dict(zip(table["index"].tolist(), table["id"].astype(str).tolist(), strict=True))
-    gone = [name for name in position.values() if not (base / name).is_file()]
-    if gone:
-        raise InputError(
-            f"{len(gone):,} of {len(position):,} images are no longer in {base}, such as {gone[0]}: "
-            "move them back (crust audit RUN --move-back), or name their folder with --data"
-        )
-    return files_of(base, position)
+    found = files_of(base, position | _moved(run, base, position))
+    if found.missing is not None:
+        log.warning("%s", found.missing)
+    return found
+
+
+def _moved(run: Path, base: Path, names: dict[int, str]) -> dict[int, str]:
+    """Where files are that `--apply --move` has moved since the audit."""
+    from crust.audit.applying import read_moves
+    from crust.audit.applying.moves import done
+
+    try:
+        moves = read_moves(run / MOVES)
+    except InputError:  # none, or not ours: then nothing is known to be moved
+        return {}
+    return {one.index: one.new for one in done(base, moves) if names.get(one.index) == one.old}
 
 
 def _examples(run: Path, options: dict[str, Any], seed: int, data_dir: str | None) -> Any:

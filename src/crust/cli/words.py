@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 from collections.abc import Iterable
@@ -28,7 +29,9 @@ def parse_budget(text: str) -> int | float:
     )
 
 
-def check_output(path: Path | None, option: str, suffixes: tuple[str, ...], inputs: Iterable[str | None] = ()) -> None:
+def check_output(
+    path: Path | None, option: str, suffixes: tuple[str, ...], inputs: Iterable[str | Path | None] = ()
+) -> None:
     """Refuse a file that could not be written, before the work that would be lost.
 
     Example:
@@ -41,7 +44,7 @@ def check_output(path: Path | None, option: str, suffixes: tuple[str, ...], inpu
         return
     if path.suffix.lower() not in suffixes:
         raise InputError(f"{option} {path}: the name must end in {' or '.join(suffixes)}")
-    if any(name is not None and Path(name).resolve() == path.resolve() for name in inputs):
+    if any(name is not None and _file_of(name).resolve() == path.resolve() for name in inputs):
         raise InputError(f"{option} {path} would overwrite what is read: write to another file")
     folder = path.parent
     if not folder.is_dir():
@@ -52,15 +55,29 @@ def check_output(path: Path | None, option: str, suffixes: tuple[str, ...], inpu
         raise InputError(f"{option} {path}: the folder {folder} cannot be written to; write somewhere else")
 
 
+def _file_of(name: str | Path) -> Path:
+    """The file that is meant by `file.csv:column`, `file.npz:key` or `file.npy`."""
+    head, colon, _ = str(name).rpartition(":")
+    return Path(head) if colon and head and not Path(name).exists() else Path(name)
+
+
 def write_table(table: Any, path: Path) -> None:
     """A pandas table as .csv or .parquet, by the name of the file; whole or not at all."""
     from io import BytesIO
 
     from crust.files import write_whole
 
-    buffer = BytesIO()
     if path.suffix.lower() == ".csv":
-        table.to_csv(buffer, index=False)
-    else:
-        table.to_parquet(buffer, index=False)
+        write_whole(path, _as_csv(table))
+        return
+    buffer = BytesIO()
+    table.to_parquet(buffer, index=False)
     write_whole(path, buffer.getvalue())
+
+
+def _as_csv(table: Any) -> bytes:
+    """Text in quotes where a cell holds a carriage return: pandas leaves it bare, and readers end the line there."""
+    found = str(table.to_csv(index=False, lineterminator="\n"))
+    if "\r" in found:
+        found = str(table.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC))
+    return found.encode()

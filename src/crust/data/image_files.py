@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from crust.errors import InputError
@@ -17,6 +17,7 @@ SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", "
 # The last bytes of a whole file; trailing bytes after them are common.
 ENDS = {"JPEG": b"\xff\xd9", "PNG": b"IEND"}
 TAIL = 1024
+WINDOWS = os.name == "nt"
 AFTER, EVERY = 2.0, 10.0  # seconds until the first word on a large folder, and between the others
 
 log = logging.getLogger("crust.data")
@@ -147,6 +148,23 @@ def list_images(folder: Path) -> list[str]:
         except UnicodeEncodeError:  # before a long training, since no table or page could name it
             raise InputError(f"the name {os.fsencode(name)!r} in {folder.parent} is not UTF-8: rename it") from None
     return sorted(found)
+
+
+def check_inside(name: str) -> None:
+    """A name from anybody's list or table stays below the folder; links in there lead where their owner wants.
+
+    Example:
+        >>> check_inside("cat/a.jpg")
+        >>> check_inside("../a.jpg")
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: '../a.jpg' is no image in a class folder: give names such as cat/a.jpg
+    """
+    parts = PurePosixPath(name).parts
+    # On Windows a backslash is a slash, and a colon ends the name of a drive; elsewhere both are letters.
+    foreign = WINDOWS and any(sign in name for sign in "\\:")
+    if len(parts) < 2 or ".." in parts or name.startswith("/") or "\0" in name or foreign:
+        raise InputError(f"{name!r} is no image in a class folder: give names such as cat/a.jpg")
 
 
 def is_hidden(name: str) -> bool:

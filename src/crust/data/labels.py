@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import re
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def read_labels(
         spec: a file with one label a row: .npy, .npz:KEY, .safetensors:KEY, .csv:COLUMN, .tsv:COLUMN, .parquet:COLUMN;
             key and column may be left out where there is only one. A table with a column `label` beside `index`
             (positions from 0) or `id` may be in any order, and may hold more than is asked for: this is what
-            `crust audit --apply` writes.
+            `crust audit --apply` writes, and its labels are names where the classes have names.
         n: how many labels there must be.
         classes: the classes, for labels given by name; without them labels are whole numbers from 0.
         rows: which of the n to return, where not all of the examples are used.
@@ -80,11 +81,11 @@ def read_labels(
         >>> read_labels(f"{path}:worse", 3)
         array([1, 0, 2])
     """
-    keyed = _read_keyed(spec, np.arange(n) if rows is None else rows, ids)
+    keyed = _read_keyed(spec, np.arange(n) if rows is None else rows, ids, classes)
     if keyed is not None:
         (values, where), rows = keyed, None
     else:
-        values, where = label_values(spec)
+        values, where = _read_plain(spec, classes)
     if keyed is None and len(values) != n:
         raise InputError(f"{where} holds {len(values)} labels, but there are {n} examples: give one label an example")
     if classes is None:
@@ -120,26 +121,70 @@ def check_codes(labels: Any, n: int, classes: int, where: str = "the labels") ->
     return codes
 
 
-def label_values(spec: str | Path) -> tuple[NDArray[Any], str]:
-    """The labels of a file as they stand in it, and what to call them."""
-    text = str(spec)
-    head, colon, key = text.rpartition(":")
-    if colon and head.lower().endswith(vectors.TABLES) and not Path(text).exists():
+def have_names(classes: Sequence[Any] | None) -> bool:
+    """Whether the classes are text: then 01 and 1 are two of them, and true is a name like any other.
+
+    Example:
+        >>> have_names(["01", "02"]), have_names([1, 2]), have_names(None)
+        (True, False, False)
+    """
+    return classes is not None and all(isinstance(name, str) for name in classes)
+
+
+def as_name(value: Any, known: Container[str]) -> str:
+    """A label as the classes are called: tables make 3.0 of a 3 beside an empty cell.
+
+    Example:
+        >>> as_name("3.0", ["3"]), as_name(3.0, ["3"]), as_name("03", ["3"])
+        ('3', '3', '03')
+    """
+    text = str(value)
+    whole = re.fullmatch(r"(-?\d+)\.0+", text.strip())
+    tried = [text, text.strip(), whole[1] if whole else text]
+    return next((one for one in tried if one in known), text)
+
+
+def label_values(spec: str | Path, text: bool = False) -> tuple[NDArray[Any], str]:
+    """The labels of a file as they stand in it, and what to call them; `text` takes no 01 for a number."""
+    whole = str(spec)
+    head, colon, key = whole.rpartition(":")
+    if colon and head.lower().endswith(vectors.TABLES) and not Path(whole).exists():
         path, column = Path(head), key or None
-        return vectors.read_values(path, column, "label"), f"{path.name}:{column}" if column else path.name
+        return vectors.read_values(path, column, "label", text), f"{path.name}:{column}" if column else path.name
     path = vectors.split_spec(spec)[0]
-    return vectors.read_values(spec, None, "label"), text[len(str(path.parent)) + 1 :] if path.parent.name else text
+    values = vectors.read_values(spec, None, "label", text)
+    return values, whole[len(str(path.parent)) + 1 :] if path.parent.name else whole
+
+
+def _read_plain(spec: str | Path, classes: Sequence[Any] | None) -> tuple[NDArray[Any], str]:
+    """The labels of a file with one a row: names of classes, or else whole numbers, where no name could be meant."""
+    if classes is None or not have_names(classes):
+        return label_values(spec)
+    known = frozenset(classes)
+    found = label_values(spec, text=True)
+    if {str(value) for value in found[0].tolist()} <= known:
+        return found
+    values, where = label_values(spec)
+    number = next((name for name in classes if table_files.is_number(name)), None)
+    other = [value for value in np.unique(values).tolist() if as_name(value, known) not in known]
+    if number is not None and other and values.dtype.kind in "biuf":
+        raise InputError(
+            f"{where} holds {other[0]}, which is no class, nor taken for a position where classes have names such as "
+            f"{number!r}: give the names of the classes"
+        )
+    return values, where
 
 
 def _read_keyed(
-    spec: str | Path, rows: NDArray[np.int64], ids: Sequence[str] | None
+    spec: str | Path, rows: NDArray[np.int64], ids: Sequence[str] | None, classes: Sequence[Any] | None
 ) -> tuple[NDArray[Any], str] | None:
     """The labels of a table that says which example each of its rows means; None where it does not."""
     path = Path(spec)
     if path.suffix.lower() not in vectors.TABLES or not path.is_file():
         return None
     with vectors.reading(path):
-        table = table_files.read(path)
+        named = have_names(classes)
+        table = table_files.read(path, ("id", "label") if named else ("id",))
         key = next((name for name in ("id", "index") if name in table.column_names), None)
         if key is None or "label" not in table.column_names:
             return None
@@ -149,7 +194,15 @@ def _read_keyed(
             raise InputError(f"{path.name} names examples by id, but this data has no ids: give a column index")
         wanted: list[Any] = [str(one) for one in ids] if key == "id" and ids is not None else rows.tolist()
         there = [str(one) if key == "id" else one for one in table.column(key).to_pylist()]
+        if any(isinstance(one, bool) for one in there):  # to Python, true is 1
+            raise InputError(f"the column index of {path.name} holds true and false: give positions from 0")
         values = table_files.values(table, "label", path.name, "label")
+        if named:
+            known = frozenset(str(name) for name in classes or ())
+            values = np.array([as_name(value, known) for value in values.tolist()], dtype=str)
+            numbers = any(map(table_files.is_number, known))  # then a number is a name
+            if not numbers and all(value.isdecimal() for value in values.tolist()):
+                values = values.astype(np.int64)  # positions
     place = {one: row for row, one in enumerate(there)}
     if len(place) < len(there):
         twice = next(one for row, one in enumerate(there) if place[one] != row)

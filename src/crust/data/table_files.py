@@ -42,8 +42,8 @@ def matrix(path: Path, columns: Sequence[str] | None, skip: Sequence[str] = ()) 
     return values
 
 
-def column(path: Path, name: str | None, what: str = "group") -> np.ndarray:
-    """One column as whole numbers or text; the name may be left out where there is only one."""
+def column(path: Path, name: str | None, what: str = "group", text: bool = False) -> np.ndarray:
+    """One column as whole numbers or text, or all of it as text; its name may be left out where there is only one."""
     table = read(path)
     names = [each for each in table.column_names if each]
     if name is None:
@@ -51,7 +51,8 @@ def column(path: Path, name: str | None, what: str = "group") -> np.ndarray:
             how = "with --group-column" if what == "group" else f"as in {path.name}:{names[0]}"
             raise InputError(f"{path.name} has {len(names)} columns: name one {how}; it has {listed(names)}")
         name = names[0]
-    return values(table, choices(name, names, f"column of {path.name}"), path.name, what)
+    name = choices(name, names, f"column of {path.name}")
+    return values(read(path, [name]) if text else table, name, path.name, what)
 
 
 def values(table: Any, name: str, file: str, what: str) -> np.ndarray:
@@ -71,15 +72,18 @@ def values(table: Any, name: str, file: str, what: str) -> np.ndarray:
     return np.array(found.cast(pa.string()).to_pylist(), dtype=str)
 
 
-def read(path: Path) -> Any:
-    """The whole table, as pyarrow has it."""
+def read(path: Path, text: Sequence[str] = ()) -> Any:
+    """The whole table, as pyarrow has it; the columns of a CSV file that are named as text are taken as they stand.
+
+    Of other columns pyarrow guesses what they hold, and makes 1 of 01, true of True and nothing of NA.
+    """
     if path.suffix.lower() == ".parquet":
         import pyarrow.parquet
 
         # The file itself, not a dataset: the name of a folder such as `split=train` must not become a column.
         table = pyarrow.parquet.ParquetFile(path).read()
     else:
-        table = _read_csv(path)
+        table = _read_csv(path, text)
     names = table.column_names
     twice = [name for name in names if names.count(name) > 1] if len(set(names)) < len(names) else []
     if twice:
@@ -89,7 +93,7 @@ def read(path: Path) -> Any:
     return table
 
 
-def _read_csv(path: Path) -> Any:
+def _read_csv(path: Path, text: Sequence[str]) -> Any:
     import pyarrow.csv
 
     delimiter, header = csv_form(path)
@@ -97,6 +101,9 @@ def _read_csv(path: Path) -> Any:
         path,
         read_options=pyarrow.csv.ReadOptions(autogenerate_column_names=not header),
         parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(text, pyarrow.string()), strings_can_be_null=False
+        ),
     )
 
 
@@ -110,7 +117,7 @@ def csv_form(path: Path) -> tuple[str, bool]:
 
 def _has_header(cells: list[str], name: str) -> bool:
     """Whether the first line holds names. Guessing wrong would lose or invent a point, so doubt is an error."""
-    if not all(_is_number(cell) for cell in cells):
+    if not all(is_number(cell) for cell in cells):
         return True
     counted = [cell.strip() for cell in cells] == [str(i) for i in range(len(cells))]  # as pandas names columns
     if counted and len(cells) < 3:
@@ -154,7 +161,7 @@ def is_numeric(kind: Any) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 
-def _is_number(text: object) -> bool:
+def is_number(text: object) -> bool:
     try:
         float(text)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -164,7 +171,7 @@ def _is_number(text: object) -> bool:
 
 def _first_text(values: Any) -> int | None:
     """The first row that is not a number, or None."""
-    return next((i for i, v in enumerate(values.to_pylist()) if v is not None and not _is_number(v)), None)
+    return next((i for i, v in enumerate(values.to_pylist()) if v is not None and not is_number(v)), None)
 
 
 def refuse_nearly_numeric(table: Any, names: list[str], file: str) -> None:
@@ -176,7 +183,7 @@ def refuse_nearly_numeric(table: Any, names: list[str], file: str) -> None:
         if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
             continue
         head = [v for v in values.slice(0, 1000).to_pylist() if v]
-        if head and sum(map(_is_number, head)) > 0.9 * len(head):
+        if head and sum(map(is_number, head)) > 0.9 * len(head):
             row = _first_text(values)
             held = f": row {row} holds {values[row].as_py()!r}" if row is not None else ", stored as text"
             raise InputError(f"column {name!r} of {file} is nearly numeric{held}; correct it or name the --columns")

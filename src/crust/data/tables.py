@@ -10,7 +10,7 @@ import numpy as np
 
 from crust.data import table_files
 from crust.data.examples import Bundle, Examples
-from crust.data.labels import check_classes, encode_labels
+from crust.data.labels import check_classes, encode_labels, have_names
 from crust.data.table_encoder import TableEncoder
 from crust.data.vectors import reading
 from crust.errors import InputError, choices
@@ -47,10 +47,11 @@ def load_table(
 
 def load_new_table(path: Path, encoding: dict[str, Any]) -> Examples:
     """New rows in the same features; labels where the table has them."""
+    label = encoding["label_column"]
     with reading(path):
-        table = table_files.read(path)
+        table = table_files.read(path, [label] if have_names(encoding["classes"]) else ())
     x = TableEncoder(encoding["columns"]).transform(table, path.name)
-    codes, label = np.full(len(x), -1, np.int64), encoding["label_column"]
+    codes = np.full(len(x), -1, np.int64)
     if label in table.column_names:
         known = np.flatnonzero([v is not None and str(v).strip() != "" for v in table.column(label).to_pylist()])
         if known.size:

@@ -69,12 +69,12 @@ def read_column(spec: str | Path, column: str | None = None) -> np.ndarray:
     return _checked_names(values, split_spec(spec)[0].name)
 
 
-def read_values(spec: str | Path, column: str | None, what: str) -> np.ndarray:
-    """One value a row, as it stands in the file; `what` it is, for the error messages."""
+def read_values(spec: str | Path, column: str | None, what: str, text: bool = False) -> np.ndarray:
+    """One value a row, as it stands in the file; `what` it is, for the error messages; `text` guesses at no types."""
     path, key = split_spec(spec)
     with reading(path):
         if path.suffix.lower() in TABLES:
-            values = table_files.column(path, column, what)
+            values = table_files.column(path, column, what, text)
         elif column is not None:
             raise InputError(f"{path.name} has no columns: use a column only with a table ({', '.join(TABLES)})")
         else:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
+from io import StringIO
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from crust.data.image_files import check_inside
 from crust.errors import InputError
 from crust.files import write_whole
 
@@ -68,7 +70,7 @@ def plan_moves(root: Path, audit: pd.DataFrame, changes: Mapping[int, int], clas
     moves = []
     for index, number in sorted(changes.items()):
         old = PurePosixPath(names[index])
-        _check_inside(str(old))
+        check_inside(str(old))
         if not (root / old).is_file():
             raise InputError(f"{root / old} is no longer there: name the folder of the images with --data")
         wanted = PurePosixPath(str(classes[number]), *old.parts[1:])
@@ -89,16 +91,15 @@ def write_moves(moves: Sequence[Move], path: str | Path) -> None:
         >>> path = Path(tempfile.mkdtemp()) / "moves.csv"
         >>> write_moves([Move(3, "cat/a.jpg", "dog/a.jpg")], path)
         >>> path.read_text()
-        'index,from,to\\n3,cat/a.jpg,dog/a.jpg\\n'
+        '"index","from","to"\\n3,"cat/a.jpg","dog/a.jpg"\\n'
     """
-    import pandas as pd
-
-    buffer = BytesIO()
-    rows = [(move.index, move.old, move.new) for move in moves]
-    pd.DataFrame(rows, columns=list(COLUMNS)).to_csv(
-        buffer, index=False, lineterminator="\n", encoding="utf-8", errors="surrogateescape"
-    )
-    write_whole(path, buffer.getvalue())
+    buffer = StringIO()
+    # All names in quotes: a carriage return in one would else end its line.
+    writer = csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+    writer.writerows([COLUMNS, *((move.index, move.old, move.new) for move in moves)])
+    write_whole(path, buffer.getvalue().encode("utf-8", "surrogateescape"))
+    if read_moves(path) != list(moves):  # before a file is moved that nobody could move back
+        raise InputError(f"{path} does not hold the moves as they were written: nothing was moved, write it elsewhere")
 
 
 def read_moves(path: str | Path) -> list[Move]:
@@ -111,8 +112,6 @@ def read_moves(path: str | Path) -> list[Move]:
         >>> read_moves(path)
         [Move(index=3, old='cat/a.jpg', new='dog/a.jpg')]
     """
-    import csv
-
     try:
         with Path(path).open(encoding="utf-8", errors="surrogateescape", newline="") as file:
             rows = list(csv.DictReader(file, strict=True))
@@ -122,8 +121,8 @@ def read_moves(path: str | Path) -> list[Move]:
     except (OSError, ValueError, KeyError, TypeError, csv.Error):
         raise InputError(f"{path} is no list of moves: it needs the columns {', '.join(COLUMNS)}") from None
     for move in moves:
-        _check_inside(move.old)
-        _check_inside(move.new)
+        check_inside(move.old)
+        check_inside(move.new)
     return moves
 
 
@@ -174,6 +173,11 @@ def any_done(root: Path, moves: Sequence[Move]) -> bool:
     return any(_done(root, move) for move in moves)
 
 
+def done(root: Path, moves: Sequence[Move]) -> list[Move]:
+    """The moves of a list that are made."""
+    return [move for move in moves if _done(root, move)]
+
+
 def _done(root: Path, move: Move) -> bool:
     return _there(root / move.new) and not _there(root / move.old)
 
@@ -206,10 +210,3 @@ def _rename(old: Path, new: Path) -> None:
                 raise
             return
     old.unlink()
-
-
-def _check_inside(name: str) -> None:
-    """A name from a list of anybody's stays below the folder."""
-    parts = PurePosixPath(name).parts
-    if not parts or len(parts) < 2 or ".." in parts or name.startswith("/") or "\\" in name or "\0" in name:
-        raise InputError(f"{name!r} is no image in a class folder: give names such as cat/a.jpg")

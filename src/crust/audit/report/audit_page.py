@@ -215,7 +215,9 @@ def _gallery(
         what = "row" if looks.columns else "picture"
         words = f"The {shown:,} worst and what is near to them have their {what} in this file."
         if shown >= packed["count"]:
-            words = f"All have their {what} in this file."
+            words = f"All{' others' if looks.missing else ''} have their {what} in this file."
+        if looks.missing:
+            words = f"{looks.missing}. {words}"
     if packed["count"] < packed["total"]:
         words += f" Only the {packed['count']:,} worst of {packed['total']:,} are listed."
     cut = (calibration or {}).get("cut")

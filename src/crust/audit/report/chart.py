@@ -15,8 +15,10 @@ Show = Callable[[float], str]
 
 WIDTH, HEIGHT = 440, 270
 LEFT, RIGHT, TOP, BOTTOM = 44, 78, 12, 40
-LETTER = 7.2  # the width of one in a name
+LETTER = 7.8  # the width of one in a name
 LABEL = 32  # between the names at the ends of the lines, which would else cover each other
+MOST = 174  # the room that names may take
+ROW = 13  # more for each further row of a name
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Line:
         values: one for each x from the first on; None where nothing is known.
         tone: which of the style's colours it has.
         spread: how far above and below each value a band reaches, such as a standard deviation over runs.
+        label: the name at the end of the curve, row by row, where it is too long to be written in one.
 
     Example:
         >>> Line("erm", [0.5, None, 0.7]).points(1)
@@ -38,6 +41,12 @@ class Line:
     values: Sequence[float | None]
     tone: int = 0
     spread: Sequence[float | None] = ()
+    label: Sequence[str] = ()
+
+    @property
+    def rows(self) -> Sequence[str]:
+        """The name as it is written at the end of the curve."""
+        return self.label or [self.name]
 
     def points(self, start: int) -> list[tuple[int, float]]:
         """The known values with their x, of which the first one is `start`."""
@@ -91,7 +100,8 @@ def line_chart(
     xs = [x for _, points in drawn for x, _ in points] or [start]
     ticks = scale(min(ys), max(ys) if top is None else top)
     left, right = min(xs), max(max(xs), min(xs) + 1)
-    room = max([RIGHT, *(min(WIDTH // 3, round(14 + LETTER * len(line.name))) for line, points in drawn if points)])
+    rows = [row for line, points in drawn if points for row in line.rows]
+    room = max([RIGHT, *(min(MOST, round(18 + LETTER * len(row))) for row in rows)])
 
     def at(x: float, y: float) -> tuple[float, float]:
         across = LEFT + (x - left) / (right - left) * (WIDTH - LEFT - room)
@@ -104,13 +114,14 @@ def line_chart(
     for line, points in drawn:
         parts += _curve(line, points, x_name, show, at)
     ends = [(line, *points[-1]) for line, points in drawn if points]
-    heights = spread([at(x, y)[1] for _, x, y in ends], LABEL, TOP + 10, HEIGHT - BOTTOM - 14)
+    more = ROW * (max((len(line.rows) for line, *_ in ends), default=1) - 1)
+    heights = spread([at(x, y)[1] for _, x, y in ends], LABEL + more, TOP + 10, HEIGHT - BOTTOM - 14 - more)
     for (line, _, y), height in zip(ends, heights, strict=True):
         where = WIDTH - room + 10
         parts.append(
             tag(
                 "text",
-                tag("tspan", line.name, x=where, class_="name"),
+                *(tag("tspan", row, x=where, dy=ROW * (n > 0), class_="name") for n, row in enumerate(line.rows)),
                 tag("tspan", show(y), x=where, dy=15),
                 y=round(height, 1),
                 class_=f"end tone-{line.tone}",

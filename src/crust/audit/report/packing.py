@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crust.audit.looks import Looks, picture_bytes
+from crust.audit.looks import Gone, Looks, picture_bytes
 from crust.audit.report.markup import UNFIT, Html
 from crust.data.image_files import in_threads
 from crust.errors import CrustError, InputError
@@ -176,9 +176,11 @@ def _row(looks: Looks, index: int) -> list[str]:
 
 
 def _picture(looks: Looks, index: int) -> str | None:
-    """A data URI; None for one that cannot be read, which the page says of it."""
+    """A data URI; nothing for one that is gone and None for one that cannot be read, which the page says of it."""
     try:
         content, kind = picture_bytes(looks.picture(index), SIDE)
+    except Gone:
+        return ""
     except (CrustError, OSError):
         return None
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"

@@ -45,6 +45,7 @@
     const index = data.index[position];
     const source = data.pictures[index];
     if (source) return make("img", { src: source, alt: `${nameOf(data, position)}, labelled ${data.classes[data.given[position]]}` });
+    if (source === "") return make("p", { class: "missing" }, "this image is gone");
     if (source === null) return make("p", { class: "missing" }, "this image cannot be read");
     return null;
   }
