@@ -6,12 +6,15 @@ import logging
 import os
 import re
 import socket
+import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from crust.errors import InputError, require
 
+REFUSED = ("InvalidAuthToken", "AuthenticationError", "Unauthenticated")  # in what Ray says
 REACH = 5.0  # seconds to wait for an answer; Ray itself would wait for a very long time
 ALONE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # 0: Ray takes 127.0.0.1 for its address, as on systems without clusters
 
@@ -42,6 +45,7 @@ def connect(address: str | None = None, cpus: int | None = None) -> tuple[Any, b
         return ray, False
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     where = address or os.environ.get("RAY_ADDRESS")
+    said: list[str] = []
     try:
         if where in (None, "local"):
             with _on_loopback(ray):
@@ -49,16 +53,43 @@ def connect(address: str | None = None, cpus: int | None = None) -> tuple[Any, b
         else:
             assert where is not None
             _reach(where)
-            ray.init(address=where, **quiet)
-    except (OSError, ValueError, RuntimeError) as error:
+            with _overheard(said):
+                ray.init(address=where, **quiet)
+    except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
         reason = " ".join(str(error).split())[:200].rstrip(".")
         if where in (None, "local"):
             raise InputError(f"Ray does not start on this machine: {reason}") from None
+        if any(word in text for word in REFUSED for text in (str(error), *said)):
+            raise InputError(
+                f"the Ray cluster at {where} refuses us, for the token is missing or another one: set RAY_AUTH_MODE "
+                "and RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH) as the cluster has them"
+            ) from None
         raise InputError(
             f"there is no Ray cluster at {where} ({reason}): start one with ray start --head, or leave the address out "
             "to use this machine"
         ) from None
     return ray, True
+
+
+@contextmanager
+def _overheard(said: list[str]) -> Iterator[None]:
+    """What goes to stderr meanwhile, from Ray's C++ too: its error does not say why a cluster refuses, its log does.
+
+    Where all goes well it is shown afterwards; else the one who asked says what it means.
+    """
+    sys.stderr.flush()
+    before = os.dup(2)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(before, 2)
+            os.close(before)
+            file.seek(0)
+            said.append(file.read().decode(errors="replace"))
+    sys.stderr.write(said[-1])
 
 
 @contextmanager

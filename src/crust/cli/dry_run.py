@@ -72,11 +72,13 @@ def show(
     if sure:
         at_once = engine.at_once if isinstance(engine, Local) else 1
         several = f", {duration(sum(sure) / min(at_once, len(sure)))} with {at_once} at a time" if at_once > 1 else ""
-        say(f"time: about {duration(sum(sure))} one after another{several}")
+        part = "" if len(sure) == len(todo) else f" of {len(sure)} of the {len(todo)} runs"
+        say(f"time{part}: about {duration(sum(sure))} one after another{several}")
         say(f"estimated from {estimates.source(todo)}")
     if checked.sizes:
         room = [need(checked.sizes[key(spec)], spec["method"]) for spec in todo if key(spec) in checked.sizes]
-        much = f"{gigabytes(sum(room))} for all runs" if keep_runs else f"{gigabytes(max(room))} for each run under way"
+        every = "all runs" if len(room) == len(todo) else f"{len(room)} of the {len(todo)} runs"
+        much = f"{gigabytes(sum(room))} for {every}" if keep_runs else f"{gigabytes(max(room))} for each run under way"
         say(f"room: about {much}")
     for problem in dict.fromkeys(checked.problems.values()):
         count = sum(each == problem for each in checked.problems.values())

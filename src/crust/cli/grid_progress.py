@@ -46,7 +46,7 @@ class GridProgress:
         epochs: of each, by key.
         work: of each, by key, in any unit.
         before: how many runs of the grid were there already.
-        quiet: show nothing.
+        quiet: show nothing but failures.
     """
 
     def __init__(
@@ -94,6 +94,8 @@ class GridProgress:
             self.failed += 1
             self.errors.append(f"{self.names[name]}: {event.error}")
             self._end(name, f"failed, {self.errors[-1]}")
+            if self.quiet:
+                sys.stderr.write(f"failed, {self.errors[-1]}\n")
         elif event.kind == "held":
             self.held += 1
             self._end(name, f"{self.names[name]}: left to another process, which has it")

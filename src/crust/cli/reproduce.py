@@ -95,7 +95,8 @@ def reproduce(
         float | None, typer.Option(help="Cores of each run; ray: 1 by default.", rich_help_panel=WHERE)
     ] = None,
     gpus: Annotated[
-        float | None, typer.Option(help="ray: GPUs of each run; 0.25 puts four on one.", rich_help_panel=WHERE)
+        float | None,
+        typer.Option(help="ray: GPU of each run, 1 at most; 0.25 puts four on one.", rich_help_panel=WHERE),
     ] = None,
     workers: Annotated[
         int, typer.Option(help="Processes of each run that read large image folders.", rich_help_panel=WHERE)
@@ -108,6 +109,9 @@ def reproduce(
         Path | None,
         typer.Option(help="The .npz with CIFAR-10N's labels.", metavar="FILE", rich_help_panel=DATA),
     ] = None,
+    skip_broken: Annotated[
+        bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.", rich_help_panel=DATA)
+    ] = False,
     results: Annotated[
         list[Path] | None,
         typer.Option(
@@ -128,6 +132,7 @@ def reproduce(
 ) -> None:
     """Run the paper's experiments, or a grid of your own; what is there already is not run again."""
     show_log(logging.ERROR if quiet else logging.WARNING)
+    _check_alone()
     asked = _asked(what or [], grid, scale, seeds, methods)
     folder = output or Path("runs") / (f"reproduce-{asked.scale}" if grid is None else grid.stem)
     _check_folder(folder)
@@ -138,7 +143,9 @@ def reproduce(
     from crust.experiments.engines.work import Work
     from crust.experiments.runner import failures, missing
 
-    work = Work(folder / "results.jsonl", folder / "runs", data_dir, human_labels, workers=workers)
+    work = Work(
+        folder / "results.jsonl", folder / "runs", data_dir, human_labels, workers=workers, skip_broken=skip_broken
+    )
     known = _known(results or [])
     todo = missing(asked.specs, [*read(work.results), *known])
     failed = failures(todo, work.folder)
@@ -147,6 +154,8 @@ def reproduce(
     if todo and not quiet:
         typer.echo("looking at the data and the networks of the runs", err=True)
     checked = look(todo, work, download=not dry_run)
+    if skip_broken:
+        logging.getLogger("crust.data").setLevel(logging.ERROR)  # what is left out is said once, not for every run
     if dry_run:
         from crust.cli.dry_run import show
 
@@ -156,22 +165,29 @@ def reproduce(
     todo = _possible(todo, checked, skip_missing, quiet)
     with place:
         check_room(todo, checked.sizes, folder, place.at_once, keep_runs)
-        alone = place.at_once == 1  # else runs took time from each other, and seconds are not compared
         progress = _progress(asked.specs, todo, checked, [*known, *read(work.results)], quiet)
         try:
             with progress:
-                run_grid(todo, place, work, progress, known=known, retry_failed=True, keep_runs=keep_runs)
+                run_grid(todo, place, work, progress, known=known, retry_failed=retry_failed, keep_runs=keep_runs)
         except KeyboardInterrupt:
-            _write(asked, [*known, *read(work.results)], folder, alone)
+            _write(asked, [*known, *read(work.results)], folder)
             done = f"{progress.before + progress.ended} of {len(asked.specs)} runs are finished"
             raise Stopped(f"stopped; {done}, the others go on from their last epoch with: {_again(context)}") from None
     lines = [*known, *read(work.results)]
-    files = _write(asked, lines, folder, alone)
+    files = _write(asked, lines, folder)
+    left = missing(asked.specs, lines)
+    failed = failures(left, work.folder)  # now, or before and not tried again
     if not quiet:
-        left, before = len(missing(asked.specs, lines)), 0 if retry_failed else len(failed)
-        _print_summary(asked, work, files, progress, left, before)
-    if progress.failed:
+        _print_summary(asked, work, files, progress, len(left))
+    if failed:
+        typer.echo(f"{_runs(len(failed))} failed: --retry-failed tries them again", err=quiet)
         raise typer.Exit(1)
+
+
+def _check_alone() -> None:
+    from crust.experiments.engines.work import check_alone
+
+    check_alone()
 
 
 def _asked(what: list[str], grid: Path | None, scale: str | None, seeds: str | None, methods: str | None) -> Asked:
@@ -259,7 +275,7 @@ def _known(paths: Sequence[Path]) -> list[dict[str, Any]]:
     for path in paths:
         if not path.exists():
             raise InputError(f"there are no results at {path}: name a .jsonl file, or a folder of them")
-    return [line for path in paths for line in read(path)]
+    return [line for path in paths for line in read(path, named=True)]
 
 
 def _possible(todo: Sequence[Spec], checked: Checked, skip_missing: bool, quiet: bool) -> list[Spec]:
@@ -296,17 +312,16 @@ def _progress(
     )
 
 
-def _write(asked: Asked, lines: Sequence[dict[str, Any]], folder: Path, seconds: bool) -> list[Path]:
+def _write(asked: Asked, lines: Sequence[dict[str, Any]], folder: Path) -> list[Path]:
     """Tables, figures and the page, from all results that are there."""
     from crust.experiments.outputs.grid import write_grid
     from crust.experiments.paper import EXPERIMENTS, write_page
 
     folder.mkdir(parents=True, exist_ok=True)
     if asked.grid is not None:
-        return write_grid(asked.specs, lines, folder, seconds=seconds)
-    how: dict[str, Any] = {"seeds": asked.seeds, "seconds": seconds}
-    written = [EXPERIMENTS[name].write(lines, asked.scale, folder, **how) for name in asked.names]
-    page = write_page(asked.names, lines, asked.scale, folder / "results.html", **how)
+        return write_grid(asked.specs, lines, folder)
+    written = [EXPERIMENTS[name].write(lines, asked.scale, folder, seeds=asked.seeds) for name in asked.names]
+    page = write_page(asked.names, lines, asked.scale, folder / "results.html", seeds=asked.seeds)
     files = [path for some in written for path in some]
     return [*files, page]
 
@@ -338,9 +353,7 @@ def _runs(count: int) -> str:
     return f"{count} run{'s' * (count != 1)}"
 
 
-def _print_summary(
-    asked: Asked, work: Work, files: Sequence[Path], progress: GridProgress, left: int, failed: int
-) -> None:
+def _print_summary(asked: Asked, work: Work, files: Sequence[Path], progress: GridProgress, left: int) -> None:
     whole = len(asked.specs)
     typer.echo(f"{asked.title}: {whole - left} of {whole} runs are there")
     for error in progress.errors[:MANY]:
@@ -349,7 +362,5 @@ def _print_summary(
         typer.echo(f"… and {len(progress.errors) - MANY} more failures: see error.json in the folders of {work.folder}")
     if progress.held:
         typer.echo(f"left to another process: {_runs(progress.held)}")
-    if progress.failed or failed:
-        typer.echo(f"{_runs(progress.failed + failed)} failed: --retry-failed tries them again")
     typer.echo(f"results: {work.results}")
     typer.echo(f"written: {', '.join(str(path) for path in files)}")

@@ -16,6 +16,8 @@ from crust.experiments.specs import key
 from crust.methods import METHODS
 from crust.models import build_model
 
+TESTS = "give an .npz with x_test and y_test, or a folder with train and test"
+
 
 @dataclass(frozen=True)
 class Size:
@@ -64,7 +66,7 @@ def look(specs: Sequence[Spec], work: Work, *, download: bool = True) -> Checked
         try:
             if not download:
                 _refuse_absent(data, work)
-            bundle = load(data, data_dir=work.data_dir, limit=limit)
+            bundle = load(data, data_dir=work.data_dir, limit=limit, skip_broken=work.skip_broken)
         except CrustError as error:
             problems |= {key(spec): str(error) for spec in some}
             continue
@@ -89,6 +91,8 @@ def _size(spec: Spec, bundle: Bundle, work: Work) -> Size | str:
             return f"labels {spec['labels']} need people's labels: name their .npz with --human-labels"
         labels_of(bundle, spec["labels"], spec["experiment"]["seed"], work.human_labels)
         tests = named_tests(bundle, spec) or ({} if bundle.test is None else {"test": bundle.test})
+        if not tests:
+            return f"{spec['data']} has no test set, which accuracy is measured on: {TESTS}"
         model = build_model(spec["model"], in_shape=train.shape, classes=len(train.classes))
     except CrustError as error:
         return str(error)

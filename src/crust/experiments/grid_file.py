@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import yaml
 from crust.errors import CrustError, InputError, choices
 from crust.experiments.specs import RUNTIME, SCALES, key, make
 from crust.methods import METHODS
+from crust.models import MODELS
 from crust.noise import parse_noise
 from crust.training.settings import TrainSettings
 
@@ -45,8 +47,8 @@ def read_grid(path: str | Path, scale: str | None = None, seeds: Iterable[int] |
         raise InputError(f"{path}, line {lines.get(('runs',), 1)}: runs is no list of blocks: begin each with a dash")
     found: dict[str, dict[str, Any]] = {}
     for number, own in enumerate(blocks):
-        where = {name: lines[(name,)] for name in content}
-        where |= {str(name): lines[("runs", number, name)] for name in own}
+        where = {name: lines[(name,)] for name in content if (name,) in lines}  # not what an alias brings
+        where |= {str(name): lines[here] for name in own if (here := ("runs", number, str(name))) in lines}
         block = {**content, **{str(name): value for name, value in own.items()}}
         if scale is not None:
             block["scale"] = scale
@@ -86,7 +88,7 @@ def _multiply(block: dict[str, Any], where: dict[str, int], file: str) -> Iterab
         try:
             yield make(method, labels, **chosen)
         except CrustError as error:
-            guilty = next((name for name in where if f"setting {name}" in str(error)), "method")
+            guilty = next((name for name in where if re.search(rf"setting {re.escape(name)}\b", str(error))), "method")
             hint = f"; to try several, write {guilty}: [[…], […]]" if guilty in LISTS else ""
             raise InputError(f"{place(guilty)}: {error}{hint}") from None
 
@@ -99,6 +101,9 @@ def _check_names(block: dict[str, Any], place: Any) -> None:
         _choose(value, SCALES, "scale", place("scale"))
     for value in _values("labels", block["labels"], place("labels")):
         _check_labels(value, place("labels"))
+    for value in _values("model", block.get("model"), place("model")):
+        if isinstance(value, str) and not value.startswith("timm:"):
+            _choose(value, [*MODELS, "timm:NAME"], "model", place("model"))
     methods = [METHODS[name] for name in _values("method", block["method"], "")]
     known = [name for name in TrainSettings.model_fields if name not in {*RUNTIME, "seed"}]
     known += [name for kind in methods for name in kind.Settings.model_fields]
@@ -166,16 +171,22 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[tuple[Any, ...], int]]:
     if not isinstance(content, dict):
         raise InputError(f"{path} is no grid: write one name a line, such as method: [erm, crust]")
     found: dict[tuple[Any, ...], int] = {}
-    _note_lines(tree, (), found)
+    _note_lines(tree, (), found, path)
     return {str(name): value for name, value in content.items()}, found
 
 
-def _note_lines(node: Any, path: tuple[Any, ...], found: dict[tuple[Any, ...], int]) -> None:
+def _note_lines(node: Any, path: tuple[Any, ...], found: dict[tuple[Any, ...], int], file: Path) -> None:
+    """The line of each name; YAML itself would take the last one of a name that is there twice."""
     if isinstance(node, yaml.MappingNode):
         for name, value in node.value:
-            here = (*path, name.value)
-            found[here] = name.start_mark.line + 1
-            _note_lines(value, here, found)
+            here, line = (*path, str(name.value)), name.start_mark.line + 1
+            if here in found:
+                raise InputError(
+                    f"{file}, line {line}: {name.value} is written twice, first in line {found[here]}: "
+                    "leave one of them out"
+                )
+            found[here] = line
+            _note_lines(value, here, found, file)
     elif isinstance(node, yaml.SequenceNode):
         for number, value in enumerate(node.value):
-            _note_lines(value, (*path, number), found)
+            _note_lines(value, (*path, number), found, file)

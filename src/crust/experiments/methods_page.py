@@ -9,6 +9,7 @@ from statistics import mean
 from typing import Any
 
 from crust.errors import InputError
+from crust.experiments.methods_reading import HALF, reading
 from crust.experiments.paper.table1 import own_settings
 from crust.experiments.tables import INTRODUCTION, NOISES, bold_best, cell, is_ceiling, markdown, of_runs, runs
 from crust.methods import METHODS
@@ -17,12 +18,11 @@ Lines = Sequence[dict[str, Any]]
 SECONDS = Path("benchmarks/results/methods.json")  # of `python -m benchmarks.methods`, on a quiet machine
 OWN = Path("docs/methods")
 PAGE = "[all methods](../results/methods.md)"
-HALF = {"epochs": 20}  # as many updates as 40 epochs on half of the data
 MISSING = (
     "A dash is a run that has not been made yet. Passes: examples that went through a network, forward and backward, "
     "of all stages, as a multiple of `erm`'s. Seconds: the same for a whole run, all of them in one run of "
     "`python -m benchmarks.methods` ({date}, {images:,} images, {epochs} epochs). In bold: the best without oracle "
-    "knowledge. `oracle` is told which labels are right; all others see given labels only."
+    "knowledge. `oracle` is told which labels are right; all others see given labels only here."
 )
 
 
@@ -35,7 +35,8 @@ def methods_page(lines: Lines) -> str:
     parts = ["# All methods, measured", INTRODUCTION, told.format(**about) if about else told]
     for labels, title in NOISES.items():
         parts += [f"## {title}", _table(lines, labels, seconds), *_reading(lines, labels)]
-    parts += ["## What they were told", _knowledge(lines)]
+    why = reading(lines)
+    parts += ["## Who wins where, and why" if why else "", why, "## What they were told", _knowledge(lines)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

@@ -6,41 +6,57 @@ import contextlib
 import fcntl
 import json
 import logging
+import os
 from collections.abc import Iterable
+from io import RawIOBase
 from pathlib import Path
 from typing import Any
 
 from crust.errors import InputError
+from crust.experiments.line_shape import fault
 from crust.experiments.specs import same
-from crust.files import write_whole
 
 BEGIN = '{"key":'  # of every line
 log = logging.getLogger("crust")
+_warned: set[tuple[Path, int]] = set()
 
 
-def read(path: str | Path) -> list[dict[str, Any]]:
+def read(path: str | Path, *, named: bool = False) -> list[dict[str, Any]]:
     """All lines of a file, or of all .jsonl files of a folder; the last one of a key counts.
 
-    A line that was cut off is passed over with a warning, and costs no other line.
+    A line that was cut off is passed over with a warning, once, and costs no other line.
+
+    Args:
+        path: of the file, or of the folder.
+        named: somebody says that the file holds results: one that has text and none of them is refused.
 
     Example:
         >>> import tempfile
+        >>> from crust.experiments import make
         >>> folder = tempfile.mkdtemp()
         >>> for accuracy in (0.1, 0.2):
-        ...     append(Path(folder) / "a.jsonl", {"key": "x", "accuracy": accuracy})
-        >>> read(folder)
-        [{'key': 'x', 'accuracy': 0.2}]
+        ...     line = {"key": "x", "spec": make("erm", "true"), "accuracy": {"last": accuracy}}
+        ...     append(Path(folder) / "a.jsonl", line)
+        >>> [line["accuracy"] for line in read(folder)]
+        [{'last': 0.2}]
     """
     place = Path(path)
     files = sorted(place.glob("*.jsonl")) if place.is_dir() else [place] if place.exists() else []
     found: dict[str, dict[str, Any]] = {}
     for file in files:
+        cut: list[int] = []
+        before = len(found)
         for number, text in enumerate(_text(file).split("\n"), 1):
             if not text.strip():
                 continue
-            line = _parse(text, f"line {number} of {file}")
+            line, whole = _parse(text, f"line {number} of {file}")
             if line is not None:
                 found[line["key"]] = line
+            if not whole:
+                cut.append(number)
+        if named and file == place and cut and len(found) == before:
+            raise InputError(f"{file} holds no results: name a .jsonl file of them, or a folder of such files")
+        _warn(file, cut)
     return list(found.values())
 
 
@@ -51,23 +67,32 @@ def _text(file: Path) -> str:
         raise InputError(f"cannot read the results {file}: {(error.strerror or str(error)).lower()}") from None
 
 
-def _parse(text: str, where: str) -> dict[str, Any] | None:
-    """A result; None where it was cut off. What was written right behind the cut is found again."""
+def _parse(text: str, where: str) -> tuple[dict[str, Any] | None, bool]:
+    """A result or None, and whether nothing was cut off. What was written right behind the cut is found again."""
+    whole, line = True, None
     try:
         line = json.loads(text)
     except ValueError:
-        start = text.find(BEGIN, 1)
+        whole, start = False, text.find(BEGIN, 1)
         while start >= 0:
             with contextlib.suppress(ValueError):
                 line = json.loads(text[start:])
                 break
             start = text.find(BEGIN, start + 1)
-        log.warning("%s was cut off and is passed over", where)
         if start < 0:
-            return None
-    if not isinstance(line, dict) or not isinstance(line.get("key"), str):
-        raise InputError(f"{where} is no result: take it out, or restore the file") from None
-    return line
+            return None, False
+    wrong = fault(line)
+    if wrong is not None:
+        raise InputError(f"{where} is no result, {wrong}: take it out, or restore the file") from None
+    return line, whole
+
+
+def _warn(file: Path, cut: Iterable[int]) -> None:
+    """Files are read again for every run, and one word about a line is enough."""
+    for number in cut:
+        if (file.absolute(), number) not in _warned:
+            _warned.add((file.absolute(), number))
+            log.warning("line %d of %s was cut off and is passed over", number, file)
 
 
 def find(lines: Iterable[dict[str, Any]], spec: dict[str, Any]) -> dict[str, Any] | None:
@@ -83,7 +108,9 @@ def find(lines: Iterable[dict[str, Any]], spec: dict[str, Any]) -> dict[str, Any
 
 
 def append(path: str | Path, line: dict[str, Any]) -> None:
-    """Add a line, whole or not at all, also where several processes write the same file.
+    """Add a line, also where several processes write the same file, or somebody adds lines to it by other means.
+
+    What is there is never written again: a process that is killed here leaves one line that is cut off, at worst.
 
     Example:
         >>> import tempfile
@@ -92,11 +119,27 @@ def append(path: str | Path, line: dict[str, Any]) -> None:
         >>> file.read_text()
         '{"key": "x"}\\n'
     """
-    file = Path(path)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.with_name(f".{file.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        before = file.read_bytes() if file.exists() else b""
-        if before and not before.endswith(b"\n"):
-            before += b"\n"
-        write_whole(file, before + json.dumps(line).encode() + b"\n")
+    file, text = Path(path), json.dumps(line).encode() + b"\n"
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.with_name(f".{file.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            with file.open("ab+", buffering=0) as there:
+                text = text if _ends(there) else b"\n" + text
+                while text:  # once, unless the disk is full
+                    text = text[there.write(text) :]
+                os.fsync(there.fileno())
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(
+            f"{file} cannot be added to ({reason}): see to that and start again, what is finished is kept"
+        ) from None
+
+
+def _ends(file: RawIOBase) -> bool:
+    """Whether the last line is whole; a new one begins behind it."""
+    size = file.seek(0, os.SEEK_END)
+    if size == 0:
+        return True
+    file.seek(size - 1)
+    return file.read(1) == b"\n"

@@ -10,7 +10,7 @@ from typing import Any
 
 from crust.errors import InputError
 from crust.experiments.engines import Event, Local, Work
-from crust.experiments.engines.work import Engine, Spec, Tell, failure, remove
+from crust.experiments.engines.work import Engine, Spec, Tell, check_alone, failure, remove
 from crust.experiments.outputs.grid import entries_of
 from crust.experiments.results import append, find, read
 from crust.experiments.specs import key, today
@@ -52,7 +52,8 @@ def run_grid(
         epoch
         ended
     """
-    work = _anywhere(work)
+    check_alone()
+    work = dataclasses.replace(_anywhere(work), retry_failed=retry_failed)
     held: list[Spec] = []
 
     def hear(event: Event, last: bool = False) -> None:

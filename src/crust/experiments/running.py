@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import datetime
 import json
-import platform
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from crust import noise
 from crust.api import Result, fit
 from crust.data import Bundle, Examples, load, read_labels
 from crust.errors import InputError
+from crust.experiments.machine import machine
 from crust.experiments.specs import key
 from crust.files import write_whole
 
@@ -32,6 +31,7 @@ def run(
     human_labels: str | Path | None = None,
     keep_every: int | None = None,
     workers: int = 0,
+    skip_broken: bool = False,
     report: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
     """Run a specification, or go on with it where its folder holds a checkpoint, and return the result line.
@@ -43,6 +43,7 @@ def run(
         human_labels: an .npz of people's labels, for `human:NAME`.
         keep_every: epochs between checkpoints that stay, for `crust theory`; None: only the newest two.
         workers: processes that read images which do not fit into memory.
+        skip_broken: leave out images that cannot be read.
         report: called with the history's line after every epoch.
 
     Example:
@@ -54,7 +55,7 @@ def run(
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
     write_whole(Path(folder) / "spec.json", json.dumps(spec, indent=1).encode())
-    bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"])
+    bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"], skip_broken=skip_broken)
     given, truth = labels_of(bundle, spec["labels"], spec["experiment"]["seed"], human_labels)
     result = fit(
         spec["model"],
@@ -121,7 +122,7 @@ def _line(spec: dict[str, Any], result: Result, wrong: NDArray[np.bool_] | None)
         },
         "facts": {name: value for name, value in result.history.lines[-1].items() if name in FACTS},
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-        "machine": {"processor": platform.machine(), "threads": torch.get_num_threads(), "torch": torch.__version__},
+        "machine": machine(result.recorder.context.device),
     }
 
 

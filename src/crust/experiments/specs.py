@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from crust.errors import choices
+from crust.errors import InputError, choices
 from crust.methods import METHODS
 from crust.training.settings import TrainSettings, checked, split_settings
 
@@ -66,6 +66,7 @@ def make(
     """
     choices(method, METHODS, "method")
     choices(scale, SCALES, "scale")
+    _check_values(data=data, limit=limit, model=model, augment=augment, validation=validation, tests=tests)
     base = SCALES[scale]
     experiment, own = split_settings({**base["experiment"], **settings, "seed": seed}, METHODS[method].Settings)
     spec = {
@@ -80,6 +81,42 @@ def make(
         "settings": own.model_dump(mode="json"),
     }
     return {**spec, "tests": list(tests)} if tests else spec  # runs from before there were any stay what they are
+
+
+def _check_values(**given: Any) -> None:
+    """What data and networks would find out only when a run begins, or never."""
+    for name, (good, hint) in VALUES.items():
+        if not good(given[name]):
+            raise InputError(f"setting {name} is {given[name]!r}: {hint}")
+
+
+def _is_number(value: Any, kinds: type | tuple[type, ...]) -> bool:
+    return isinstance(value, kinds) and not isinstance(value, bool)
+
+
+def _is_name(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and bool(value))
+
+
+def _is_limit(value: Any) -> bool:
+    return value is None or value == "scale" or (_is_number(value, int) and value >= 1)
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value)
+
+
+VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "data": (_is_name, "give a name such as digits, or a path"),
+    "limit": (_is_limit, "give a number of examples, at least 1, or null for all"),
+    "model": (_is_name, "give a name such as resnet8 or timm:resnet18"),
+    "augment": (lambda value: value is None or isinstance(value, bool), "write true or false"),
+    "validation": (
+        lambda value: _is_number(value, (int, float)) and 0 <= value < 1,
+        "give a share from 0 to below 1, such as 0.1",
+    ),
+    "tests": (_are_names, "give a list of names such as [test, imagenet]"),
+}
 
 
 def key(spec: dict[str, Any]) -> str:

@@ -19,6 +19,7 @@ def line(
     knowledge: dict[str, Any] | None = None,
     curves: dict[str, list[float | None]] | None = None,
     machine: str = "x86_64",
+    more_machine: dict[str, Any] | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """One finished run."""
@@ -36,5 +37,5 @@ def line(
         },
         "facts": {} if knowledge is None else {"knowledge": knowledge},
         "date": "2026-11-16",
-        "machine": {"processor": machine, "threads": 1, "torch": "2"},
+        "machine": {"processor": machine, "threads": 1, "torch": "2", **(more_machine or {})},
     }

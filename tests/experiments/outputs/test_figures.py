@@ -10,7 +10,7 @@ from PIL import Image
 from tests.experiments.outputs.made import line
 
 from crust.experiments.entries import Entry
-from crust.experiments.outputs.figures import curve, picture
+from crust.experiments.outputs.figures import COLOURS, curve, picture
 from crust.experiments.outputs.summary import Cell
 from crust.experiments.paper import EXPERIMENTS
 
@@ -80,6 +80,22 @@ def test_a_picture_differs_where_its_curves_differ():
     with Image.open(BytesIO(one)) as a, Image.open(BytesIO(same)) as b, Image.open(BytesIO(other)) as c:
         assert a.tobytes() == b.tobytes()
         assert a.tobytes() != c.tobytes()
+
+
+def colours(content):
+    with Image.open(BytesIO(content)) as image:
+        return {"#{:02x}{:02x}{:02x}".format(*colour) for _, colour in image.convert("RGB").getcolors(1 << 24)}
+
+
+def test_the_colour_of_a_curve_follows_its_name(tmp_path):
+    one = curve(Cell(Entry("crust", "50%", "crust", HALF), {0: {"curves": {"clean": [0.5, 0.6]}}}), "clean")
+    assert COLOURS[1] in colours(picture({"a": {"50%": one}}, {"30%": 0, "50%": 1}))
+    runs = [line("crust", HALF, 0.5, share=0.3), line("crust-released", HALF, 0.5)]
+    EXPERIMENTS["figure1"].write(runs, "cpu", tmp_path)
+    released = colours((tmp_path / "figure1-crust-released.png").read_bytes())  # it has 50% alone
+    assert COLOURS[1] in released
+    assert COLOURS[0] not in released
+    assert COLOURS[0] in colours((tmp_path / "figure1.png").read_bytes())
 
 
 @pytest.mark.parametrize("name", ["table1", "table2", "table3"])

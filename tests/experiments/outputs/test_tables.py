@@ -62,6 +62,39 @@ def test_cost_is_relative_to_erm_with_the_same_seed():
     assert co.seconds is None  # another kind of machine
 
 
+@pytest.mark.parametrize(
+    ("erm", "crust", "ratio"),
+    [
+        ({}, {}, 1.5),  # lines from before there was more than processor, threads and torch
+        ({"cpu": "a"}, {"cpu": "a"}, 1.5),
+        ({"cpu": "a", "gpu": "A100"}, {"cpu": "a", "gpu": "A100"}, 1.5),
+        ({"cpu": "a"}, {"cpu": "b"}, None),
+        ({"cpu": "a", "gpu": "A100"}, {"cpu": "a"}, None),
+        ({"cpu": "a", "gpu": "A100"}, {"cpu": "a", "gpu": "A10"}, None),
+        ({}, {"cpu": "a"}, None),
+        ({"cpu": "a", "shared": True}, {"cpu": "a", "shared": True}, None),  # they took time from each other
+        ({"cpu": "a"}, {"cpu": "a", "shared": True}, None),
+    ],
+)
+def test_seconds_are_compared_by_how_runs_were_made(erm, crust, ratio):
+    lines = [
+        line("erm", HALF, 0.5, seconds=10, more_machine=erm),
+        line("crust", HALF, 0.5, seconds=15, more_machine=crust),
+    ]
+    assert summary_of(lines).cells["crust", "half"].seconds == ratio
+
+
+def test_seconds_are_no_column_where_no_time_can_be_compared(tmp_path):
+    specs = [make("erm", HALF), make("crust", HALF)]
+    for shared, column in (({"shared": True}, False), ({}, True)):
+        lines = [line(name, HALF, 0.5, more_machine=shared) for name in ("erm", "crust")]
+        text, rows, page = (path.read_text() for path in write_grid(specs, lines, tmp_path))
+        assert ("seconds" in rows_of(text)[0]) == column
+        assert ("seconds likewise" in text) == column
+        assert ("seconds likewise" in page) == column
+        assert all(bool(row["seconds_relative"]) == column for row in csv.DictReader(StringIO(rows)))
+
+
 def test_erm_of_another_column_does_not_count():
     assert summary_of([line("erm", "true", 0.5), line("crust", HALF, 0.5)]).cells["crust", "half"].passes is None
 
@@ -192,3 +225,25 @@ def test_a_grid_of_ones_own(tmp_path):
     # a pipe in a name must not cut a row of the Markdown table in two
     bars = {row.replace("\\|", "").count("|") for row in text.splitlines() if row.startswith("|")}
     assert len(bars) == 1
+
+
+@pytest.mark.parametrize(
+    ("runs", "rows"),
+    [
+        (
+            [("erm", {"epochs": 1, "model": "mlp"}), ("mixup", {"epochs": 3, "model": "small_cnn"})],
+            ["erm model=mlp epochs=1", "mixup model=small_cnn epochs=3"],
+        ),
+        # one that differs is enough for all rows to say it
+        ([("erm", {}), ("mixup", {"epochs": 3}), ("gce", {})], ["erm epochs=6", "mixup epochs=3", "gce epochs=6"]),
+        # a setting that some methods have; `erm` has none such, `crust` has its default
+        ([("erm", {}), ("random", {"share": 0.3}), ("crust", {})], ["erm", "random share=0.3", "crust"]),
+        # defaults may differ, here those of `warmup`
+        ([("random", {}), ("crust", {}), ("incv", {})], ["random", "crust", "incv"]),
+        ([("erm", {"epochs": 3}), ("mixup", {"epochs": 3})], ["erm", "mixup"]),
+        ([("erm", {"data": "digits"}), ("mixup", {"data": "a"})], ["erm", "mixup"]),  # this makes columns
+    ],
+)
+def test_rows_of_a_grid_say_what_differs_between_methods(runs, rows):
+    specs = [make(method, HALF, scale="smoke", **settings) for method, settings in runs]
+    assert [entry.row for entry in entries_of(specs)] == rows

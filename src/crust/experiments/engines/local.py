@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
@@ -117,7 +117,8 @@ class _Crew:
         device = self.devices[slot % len(self.devices)] if self.devices else None
         words = (theirs, self.work, self.engine.threads, device)
         process = context.Process(target=_serve, args=words, daemon=True)
-        process.start()
+        with _unheard():
+            process.start()
         theirs.close()  # so that its end is seen here
         _send(ours, spec)
         self.busy[ours] = _Worker(process, spec, left)
@@ -129,6 +130,19 @@ class _Crew:
         pipe.close()
         worker.process.terminate()
         worker.process.join()
+
+
+@contextlib.contextmanager
+def _unheard() -> Iterator[None]:
+    """Let a process begin its life deaf to Ctrl-C, which it inherits: it would hear it before it can say so itself."""
+    if threading.current_thread() is not threading.main_thread():  # where Python allows no change
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _send(pipe: Connection, spec: Spec) -> None:

@@ -24,7 +24,7 @@ class Ray:
     Args:
         address: of the cluster, such as `auto` or `10.0.0.1:6379`; None starts one on this machine.
         cpus: of each run.
-        gpus: of each run; 0.25 puts four on a GPU.
+        gpus: of each run, 1 at most; 0.25 puts four on a GPU.
 
     Example:
         >>> Ray(gpus=-1)
@@ -36,8 +36,13 @@ class Ray:
     def __init__(self, address: str | None = None, cpus: float = 1, gpus: float = 0):
         if cpus <= 0:
             raise InputError(f"cpus is {cpus:g}: give what each run may use, such as 1")
-        if gpus < 0 or (gpus > 1 and gpus != int(gpus)):
+        if gpus < 0:
             raise InputError(f"gpus is {gpus:g}: give what each run may use, such as 1 or 0.25")
+        if gpus > 1:
+            raise InputError(
+                f"gpus is {gpus:g}, and a run uses one at most: give 1, or a share such as 0.25; one training on "
+                "several GPUs is torchrun … -m crust train"
+            )
         self.address, self.cpus, self.gpus = address, cpus, gpus
         self._ray = require("ray", extra="ray")
         self._ours = False

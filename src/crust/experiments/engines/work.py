@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import errno
 import fcntl
 import json
 import os
@@ -15,14 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from crust.errors import CrustError
+from crust.errors import CrustError, InputError
+from crust.experiments.line_shape import fault
 from crust.experiments.results import find, read
 from crust.experiments.running import run
 from crust.experiments.specs import key
 from crust.files import write_whole
 
 Spec = dict[str, Any]
-LITTLE = 64 << 20  # bytes; a run that fails where less is free has met a full disk
+SEVERAL = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")  # what Accelerate looks at
+FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class Work:
         keep_every: epochs between checkpoints that stay; None: only the newest two of each run.
         workers: processes of each run that read images which do not fit into memory.
         here: the folder that relative paths are seen from, also those in a specification.
+        skip_broken: leave out images that cannot be read; no part of what a run is.
+        retry_failed: also run what has left an error; else its error is told again.
 
     Example:
         >>> Work(Path("/tmp/r.jsonl"), Path("/tmp/runs")).keep_every is None
@@ -50,6 +55,8 @@ class Work:
     keep_every: int | None = None
     workers: int = 0
     here: Path | None = None
+    retry_failed: bool = False
+    skip_broken: bool = False
 
     def place(self, spec: Spec) -> Path:
         """The folder of a run."""
@@ -99,6 +106,26 @@ class Engine(Protocol):
         """Carry out all runs; each ends in one event `ended`, `failed`, `held` or `full`."""
 
 
+def check_alone() -> None:
+    """Refuse to be one of several processes that train together: each would take other runs, and average their steps.
+
+    Example:
+        >>> os.environ["WORLD_SIZE"] = "2"
+        >>> check_alone()
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: this is one of 2 processes that train together, and a grid runs in one: ...
+        >>> del os.environ["WORLD_SIZE"]
+    """
+    there = max((int(text) for text in (os.environ.get(name, "") for name in SEVERAL) if text.isdigit()), default=1)
+    if there > 1:
+        raise InputError(
+            f"this is one of {there} processes that train together, and a grid runs in one: start it without torchrun, "
+            "with --jobs or --engine ray for several runs at a time; one training on several GPUs is "
+            "torchrun … -m crust train"
+        )
+
+
 def carry_out(spec: Spec, work: Work, tell: Tell) -> Event:
     """One run, from where its folder stands; the last event is returned, the ones before it are told."""
     place = work.place(spec)
@@ -108,8 +135,10 @@ def carry_out(spec: Spec, work: Work, tell: Tell) -> Event:
         line = find(read(work.results), spec) or _left(place)
         if line is not None:
             return Event("ended", spec, line)
+        before = failure(spec, work.folder)
+        if before is not None and not work.retry_failed:  # another process has tried it since ours began
+            return Event("failed", spec, error=before)
         place.mkdir(parents=True, exist_ok=True)
-        (place / "error.json").unlink(missing_ok=True)
         tell(Event("begun", spec, host=socket.gethostname(), process=os.getpid()))
         try:
             line = run(
@@ -119,17 +148,39 @@ def carry_out(spec: Spec, work: Work, tell: Tell) -> Event:
                 human_labels=work.human_labels,
                 keep_every=work.keep_every,
                 workers=work.workers,
+                skip_broken=work.skip_broken,
                 report=lambda line: tell(Event("epoch", spec, line)),
             )
+            if work.skip_broken:
+                line["skip_broken"] = True
+            (place / "error.json").unlink(missing_ok=True)  # of a time before; until now it still held
             # Before anybody is told: whoever started us may be gone by now.
             write_whole(place / "result.json", json.dumps(line).encode())
         except Exception as error:  # whatever it is, the other runs go on
             if isinstance(error, BrokenPipeError):  # nobody listens any more
                 raise
-            if free_space(place) < LITTLE:
-                return Event("full", spec, error=f"the disk of {work.folder} is full")
+            if disk_is_full(error):
+                return Event("full", spec, error=f"the disk of {work.folder} is full ({_sentence(error)})")
             return give_up(spec, work, _sentence(error), traceback.format_exc())
         return Event("ended", spec, line)
+
+
+def disk_is_full(error: BaseException) -> bool:
+    """Whether an error, or what led to it, is a disk without room. Libraries in C++ and Rust say so in words alone.
+
+    Example:
+        >>> disk_is_full(OSError(errno.ENOSPC, "No space left on device")), disk_is_full(ValueError("no"))
+        (True, False)
+    """
+    words = [os.strerror(number) for number in FULL]
+    seen: list[BaseException] = []
+    one: BaseException | None = error
+    while one is not None and one not in seen:
+        if (isinstance(one, OSError) and one.errno in FULL) or any(each in str(one) for each in words):
+            return True
+        seen.append(one)
+        one = one.__cause__ or one.__context__
+    return False
 
 
 def give_up(spec: Spec, work: Work, error: str, trace: str = "") -> Event:
@@ -201,7 +252,7 @@ def _left(place: Path) -> dict[str, Any] | None:
         found = json.loads((place / "result.json").read_text())
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return None if fault(found) else dict(found)
 
 
 def _sentence(error: Exception) -> str:

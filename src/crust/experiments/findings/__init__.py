@@ -17,13 +17,15 @@ from crust.experiments.tables import CENTRAL, markdown
 
 __all__ = ["findings", "page", "specs"]
 
-# Runs that no table asks for: what the weights are worth, and what every selection is read against.
+# Runs that no table asks for: what the weights are worth, what every selection is read against, and the coresets of
+# other sizes for the paper's own method, by its text and by its code.
 EXTRA: list[tuple[str, str, dict[str, Any]]] = [
     ("crust-paper", HALF, {"weights": "none"}),
     ("crust", HALF, CENTRAL),
     ("crust", HALF, {**CENTRAL, "weights": "cluster"}),
     ("random", HALF, {}),
     ("oracle", HALF, {}),
+    *((method, HALF, {"share": share}) for share in (0.3, 0.7) for method in methods.PAPERS),
 ]
 INTRODUCTION = (
     "CIFAR-10 in small: the first 10,000 images, ResNet-8, 40 epochs, no augmentation, coresets of 50% (`crust "
@@ -31,8 +33,10 @@ INTRODUCTION = (
     "here is which of two things is better, not how good they are. Accuracy is that of the last epoch on 10,000 test "
     "images, in percent; differences are taken between runs with the same labels and the same seed. One is clear from "
     f"{CLEAR:.0f} point on, and where there are several seeds beyond two standard errors of their differences. In "
-    "brackets: the number of runs, or of pairs of runs. Every word below is made from the lines in "
-    "[results](results/README.md), and `python -m crust.experiments.pages` makes it anew when there are more."
+    "brackets: the number of runs, or of pairs of runs. A verdict names whose result it is: `crust-paper` is the "
+    "algorithm as written, `crust-released` the published code, `crust` our own rule. Every word below is made from "
+    "the lines in [results](results/README.md), and `python -m crust.experiments.pages` makes it anew when there are "
+    "more."
 )
 
 
@@ -40,7 +44,7 @@ def specs(seeds: Iterable[int] = (0,)) -> list[dict[str, Any]]:
     """The runs that the page needs and no table asks for.
 
     Example:
-        >>> [spec["method"] for spec in specs()]
+        >>> [spec["method"] for spec in specs()][:5]
         ['crust-paper', 'crust', 'crust', 'random', 'oracle']
     """
     return [make(method, labels, seed=seed, **settings) for seed in seeds for method, labels, settings in EXTRA]

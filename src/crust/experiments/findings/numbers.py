@@ -21,6 +21,7 @@ NOISES = {
     "human:worse": "human `worse`",
 }
 HALF = "symmetric:0.5"
+UNKNOWN = "not measured yet"
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def every(comparisons: Sequence[Sequence[float]]) -> str:
         ('holds', 'does not hold', 'holds in part', 'not measured yet')
     """
     if not comparisons:
-        return "not measured yet"
+        return UNKNOWN
     won = [clear(values) == 1 for values in comparisons]
     return "holds" if all(won) else "holds in part" if any(won) else "does not hold"
 
@@ -127,7 +128,7 @@ def on_average(comparisons: Sequence[Sequence[float]]) -> str:
         'holds in part'
     """
     if not comparisons:
-        return "not measured yet"
+        return UNKNOWN
     signs = {clear(values) for values in comparisons}
     if {1, -1} <= signs:
         return "holds in part"
@@ -170,3 +171,30 @@ def so_far(verdict: str, done: int, asked: int) -> str:
         ('holds so far (1 of 2 comparisons)', 'holds', 'not measured yet')
     """
     return verdict if done in (0, asked) else f"{verdict} so far ({done} of {asked} comparisons)"
+
+
+def of_variants(verdicts: Mapping[str, str]) -> str:
+    """Verdicts of several variants in one line, each with the names of those whose result it is.
+
+    Example:
+        >>> of_variants({"crust-paper": "does not hold", "crust-released": "holds", "crust": "holds"})
+        'does not hold for `crust-paper`; holds for `crust-released` and `crust`'
+        >>> of_variants({"crust-paper": "not measured yet", "crust": "not measured yet"})
+        'not measured yet'
+    """
+    names: dict[str, list[str]] = {}
+    for name, verdict in verdicts.items():
+        names.setdefault(verdict, []).append(f"`{name}`")
+    if set(names) <= {UNKNOWN}:
+        return UNKNOWN
+    return "; ".join(f"{verdict} for {listed(some)}" for verdict, some in names.items())
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words as in a sentence.
+
+    Example:
+        >>> listed(["a", "b", "c"]), listed(["a"])
+        ('a, b and c', 'a')
+    """
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -20,10 +20,15 @@ def panels_of(summary: Summary, row: str, panels: Panels) -> dict[str, dict[str,
     return {title: {cell.entry.column: curve(cell, name) for cell in cells} for name, title in panels.items()}
 
 
+def tones_of(summary: Summary) -> dict[str, int]:
+    """The colours of a figure's columns: the same in every row, also where a row has only some of them."""
+    return {column: number for number, column in enumerate(summary.columns)}
+
+
 def pictures(summary: Summary, panels: Panels) -> dict[str, bytes]:
     """A PNG for each row that has runs, by the name of its file; for the first row in any case."""
     return {
-        f"{_stem(summary, row)}.png": picture(panels_of(summary, row, panels))
+        f"{_stem(summary, row)}.png": picture(panels_of(summary, row, panels), tones_of(summary))
         for row in summary.rows
         if row == summary.rows[0] or any(cell.n for cell in summary.row(row))
     }

@@ -65,22 +65,26 @@ def _tail(line: dict[str, Any], values: list[Any]) -> list[Any]:
     return values if epochs is None else values[-int(epochs) :]
 
 
-def picture(panels: Mapping[str, Mapping[str, Curve | None]]) -> bytes:
+def picture(panels: Mapping[str, Mapping[str, Curve | None]], tones: Mapping[str, int] | None = None) -> bytes:
     """Panels side by side as a PNG: a line for the mean, a band of one standard deviation around it.
 
     Args:
         panels: by title, then by the name of the curve.
+        tones: the number of a curve's colour by its name; by default in the order in which names come.
     """
-    draws = [partial(_panel, title=title, curves=curves) for title, curves in panels.items()]
+    names = dict.fromkeys(name for curves in panels.values() for name in curves)
+    chosen = {name: number for number, name in enumerate(names)} if tones is None else tones
+    draws = [partial(_panel, title=title, curves=curves, tones=chosen) for title, curves in panels.items()]
     return png(draws, width=4.2, height=3.6, sharex=True)
 
 
-def _panel(axes: Axes, title: str, curves: Mapping[str, Curve | None]) -> None:
+def _panel(axes: Axes, title: str, curves: Mapping[str, Curve | None], tones: Mapping[str, int]) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    for number, (name, found) in enumerate(curves.items()):
+    for name, found in curves.items():
         if found is None:
             continue
+        number = tones[name]
         colour = COLOURS[number % len(COLOURS)]
         points = found.points()
         epochs, middle = [x for x, _, _ in points], [100 * y for _, y, _ in points]

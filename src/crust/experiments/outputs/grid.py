@@ -12,6 +12,7 @@ from crust.experiments.outputs.page import build
 from crust.experiments.outputs.summary import Summary, summarise
 from crust.experiments.outputs.text import as_csv, as_markdown
 from crust.files import write_whole
+from crust.methods import METHODS
 
 __all__ = ["entries_of", "write_grid"]
 
@@ -39,20 +40,27 @@ class Given(Entry):
 def entries_of(specs: Sequence[dict[str, Any]]) -> list[Given]:
     """Where each specification stands; seeds share a place.
 
+    A row is called by its method, what varies within that, and what is not the same in all methods: else rows would be
+    compared that differ in more than their names say.
+
     Example:
         >>> from crust.experiments.specs import make
         >>> specs = [make("crust", "true", share=share, seed=seed) for share in (0.3, 0.5) for seed in (0, 1)]
         >>> [(entry.row, entry.column) for entry in entries_of(specs)]
         [('crust share=0.3', 'true'), ('crust share=0.5', 'true')]
+        >>> [entry.row for entry in entries_of([make("erm", "true", epochs=1), make("mixup", "true", epochs=3)])]
+        ['erm epochs=1', 'mixup epochs=3']
     """
     flat = [_flat(spec) for spec in specs]
     several = [name for name in COLUMN[1:] if name in _varied(flat)]
+    between, own_between = _varied([_common(spec) for spec in specs]), _own_between(specs)
     methods = {own["method"] for own in flat}
-    varied = {method: _varied([own for own in flat if own["method"] == method]) for method in methods}
+    varied = {method: between | _varied([own for own in flat if own["method"] == method]) for method in methods}
     found: dict[tuple[str, str], dict[str, Any]] = {}
     seeds: dict[tuple[str, str], set[int]] = {}
     for spec, own in zip(specs, flat, strict=True):
-        names = [name for name in own if name in varied[own["method"]] and name not in COLUMN]
+        said = varied[own["method"]] | (own_between & _given(spec))
+        names = [name for name in own if name in said and name not in ("method", *COLUMN)]
         row = " ".join([own["method"], *(f"{name}={own[name]}" for name in names)])
         column = " ".join([own["labels"], *(f"{name}={own[name]}" for name in several)])
         found.setdefault((row, column), spec)
@@ -72,6 +80,21 @@ def _varied(flat: Sequence[dict[str, Any]]) -> set[str]:
     return {name for name, some in values.items() if len(some) > 1 or any(name not in own for own in flat)}
 
 
+def _own_between(specs: Sequence[dict[str, Any]]) -> set[str]:
+    """Settings of methods that are not the same in all methods that have them."""
+    values: dict[str, set[str]] = {}
+    for spec in specs:
+        for name, value in spec["settings"].items():
+            values.setdefault(name, set()).add(str(value))
+    return {name for name, some in values.items() if len(some) > 1}
+
+
+def _given(spec: dict[str, Any]) -> set[str]:
+    """The method's settings that are not its defaults, which go without saying."""
+    default = METHODS[spec["method"]].Settings().model_dump(mode="json")
+    return {name for name, value in spec["settings"].items() if value != default.get(name)}
+
+
 def write_grid(
     specs: Iterable[dict[str, Any]],
     lines: Iterable[dict[str, Any]],
@@ -87,7 +110,7 @@ def write_grid(
         lines: from `read`; those of other runs do no harm.
         folder: made where it is not there.
         title: of the pages.
-        seconds: whether time is compared too; not where runs shared their machine with others.
+        seconds: whether time is compared too, where any can be; not where runs shared their machine with others.
 
     Returns:
         The files: grid.md, grid.csv, results.html.
@@ -128,6 +151,11 @@ def _summary(specs: Sequence[dict[str, Any]], found: Found, title: str) -> Summa
 
 def _flat(spec: dict[str, Any]) -> dict[str, Any]:
     """All settings side by side, without the seed."""
+    return {**_common(spec), **spec["settings"]}
+
+
+def _common(spec: dict[str, Any]) -> dict[str, Any]:
+    """Those that every method has."""
     outer = {name: value for name, value in spec.items() if name not in ("experiment", "settings")}
     inner = {name: value for name, value in spec["experiment"].items() if name != "seed"}
-    return {**outer, **inner, **spec["settings"]}
+    return {**outer, **inner}

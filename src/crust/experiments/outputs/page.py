@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 from crust.audit.report import Html, Line, join, line_chart, page, section, tag
-from crust.experiments.outputs.figure_page import panels_of
+from crust.experiments.outputs.differing import differing
+from crust.experiments.outputs.figure_page import panels_of, tones_of
 from crust.experiments.outputs.figures import Curve, curve
 from crust.experiments.outputs.summary import Cell, Summary, number_of
 from crust.experiments.outputs.words import TRUTH, cost, informed, knows, legend, missing, reported, value
+from crust.experiments.specs import SCALES
 
 HERE = Path(__file__).parent
 CURVES = 5  # that fit one chart with their names
 TONES = {"erm": 5, "crust-paper": 2, "crust-released": 3, "crust": 1}  # the same colours in every chart
-NAME = 20  # letters of a name in a chart
+COLOURS = 6  # that the style has
+NAME = 20  # letters of a row of a name in a chart, which has at most two
+NAMED = ("method", "data", "labels")  # of a specification, in a column each
 
 
 class Column(NamedTuple):
@@ -54,7 +59,7 @@ def build(
         panels: for those that are figures, by name: their curves and titles.
         lines: the runs that are listed one by one.
         source: where the paper's numbers are from.
-        seconds: whether time is compared.
+        seconds: whether time is compared, where any can be.
 
     Example:
         >>> text = build("a < b", "Nothing yet.", [])
@@ -64,9 +69,10 @@ def build(
     body: list[object] = [tag("p", about, class_="hint"), _contents(summaries)]
     for summary in summaries:
         drawn = (panels or {}).get(summary.name)
-        parts = _figure(summary, drawn) if drawn else _table(summary, seconds)
+        parts = _figure(summary, drawn) if drawn else _table(summary, seconds and summary.timed)
         body.append(tag("div", section(summary.title, *parts, hint=_marked(summary.about)), id=summary.name))
-    body.append(tag("div", _runs(lines), id="runs"))
+    scales = {summary.scale for summary in summaries} & SCALES.keys()
+    body.append(tag("div", _runs(lines, scales or SCALES), id="runs"))
     if source:
         body.append(tag("footer", f"The paper: {source}."))
     style, script = ((HERE / name).read_text(encoding="utf-8") for name in ("results.css", "sort.js"))
@@ -103,15 +109,20 @@ def _table(summary: Summary, seconds: bool) -> list[object]:
         rows.append([*line, Shown(knows(cells), knows(cells), "words")] if informed(summary) else line)
     parts: list[object] = [sortable(summary.title, columns, rows)]
     parts += [tag("p", _marked(legend(summary, seconds)), class_="hint"), _missing(summary)]
-    charts = [_accuracies(summary, name) for name in summary.columns]
+    charts = _accuracies(summary)
     if any(charts):
         hint = (
-            "Test accuracy over the epochs, of `erm`, of CRUST and of the best of the others; mean over seeds and a "
-            "band of one standard deviation. What methods do before, to estimate or to prepare, is left out. Point at "
-            "a curve to read its values."
+            f"Test accuracy over the epochs, {_which(summary)}; mean over seeds and a band of one standard deviation. "
+            "What methods do before, to estimate or to prepare, is left out. Point at a curve to read its values."
         )
         parts += [tag("h3", "Curves"), tag("p", _marked(hint), class_="hint"), tag("div", *charts, class_="charts")]
     return parts
+
+
+def _which(summary: Summary) -> str:
+    if any(row in TONES for row in summary.rows):
+        return "of `erm`, of CRUST and of the best of the others"
+    return "of all rows" if len(summary.rows) <= CURVES else f"of the {CURVES} best rows of each column"
 
 
 def _ours(cell: Cell | None, best: bool, digits: int) -> Shown:
@@ -164,26 +175,58 @@ def _missing(summary: Summary) -> Html:
 # ------------------------------------------------------------ curves
 
 
-def _accuracies(summary: Summary, column: str) -> Html:
-    """Test accuracy over the epochs for those that matter most in a column; nothing where names are too long."""
+def _accuracies(summary: Summary) -> list[Html]:
+    """Test accuracy over the epochs for those that matter most, column by column."""
+    drawn = {column: _drawn(summary, column) for column in summary.columns}
+    tones = _tones(drawn.values())
+    return [
+        _chart({row: curve(summary.cells[row, column], "test_accuracy") for row in rows}, column, _apart(rows, tones))
+        for column, rows in drawn.items()
+    ]
+
+
+def _drawn(summary: Summary, column: str) -> list[str]:
     there = {row: cell for (row, name), cell in summary.cells.items() if name == column and cell.mean is not None}
     if column != summary.columns[0] and any(cell.entry.measure[0] != "accuracy" for cell in there.values()):
-        return Html("")  # of several test sets, curves are those of the first
+        return []  # of several test sets, curves are those of the first
     others = sorted((row for row in there if row not in TONES), key=lambda row: -(there[row].mean or 0.0))
     drawn = [row for row in TONES if row in there]
-    drawn += others[: max(0, CURVES - len(drawn))] if len(drawn) < len(TONES) else others[:1]
-    if any(len(row) > NAME for row in drawn):
-        return Html("")
-    curves = {row: curve(there[row], "test_accuracy") for row in drawn}
-    free = [tone for tone in range(6) if tone not in TONES.values()]
-    tones = TONES | dict(zip([row for row in drawn if row not in TONES], free * CURVES, strict=False))
-    return _chart(curves, column, tones)
+    return drawn + (others[: max(0, CURVES - len(drawn))] if len(drawn) < len(TONES) else others[:1])
+
+
+def _tones(charts: Collection[Sequence[str]]) -> dict[str, int]:
+    """A colour for each name, the same in all charts, and as far as there are enough none twice in one of them.
+
+    Example:
+        >>> found = _tones([["erm", "a", "b"], ["crust: mixup", "crust: none", "a"]])
+        >>> [found[name] for name in ("erm", "crust", "a", "b", "crust: mixup", "crust: none")]
+        [5, 1, 0, 4, 1, 4]
+    """
+    tones = dict(TONES)
+    for name in dict.fromkeys(name for chart in charts for name in chart if name not in TONES):
+        beside = [tones[other] for chart in charts if name in chart for other in chart if other in tones]
+        rest = [tone for key, tone in tones.items() if key not in TONES]
+        order = dict.fromkeys(TONES.values(), 2)  # another method's colour at last, that of one's own first
+        order[TONES.get(re.split("[: ]", name)[0], -1)] = 0
+        # Before all, what no neighbour has; in the end, what few others have, so that charts are told apart as well.
+        tones[name] = min(range(COLOURS), key=lambda tone: (beside.count(tone), order.get(tone, 1), rest.count(tone)))
+    return tones
+
+
+def _apart(names: Sequence[str], tones: Mapping[str, int]) -> dict[str, int]:
+    """The colours of one chart; a colour that two would have goes to the first."""
+    found: dict[str, int] = {}
+    for name in names:
+        free = [tone for tone in range(COLOURS) if tone not in found.values()]
+        found[name] = tones[name] if tones[name] in free or not free else free[0]
+    return found
 
 
 def _figure(summary: Summary, panels: Mapping[str, str]) -> list[object]:
     parts: list[object] = []
+    tones = {name: number % COLOURS for name, number in tones_of(summary).items()}
     for row in summary.rows:
-        charts = [_chart(curves, title) for title, curves in panels_of(summary, row, panels).items()]
+        charts = [_chart(curves, title, tones) for title, curves in panels_of(summary, row, panels).items()]
         if any(charts):
             parts += [tag("h3", tag("code", row)), tag("div", *charts, class_="charts three")]
     if parts:
@@ -192,32 +235,51 @@ def _figure(summary: Summary, panels: Mapping[str, str]) -> list[object]:
     return [*parts, _missing(summary)]
 
 
-def _chart(curves: Mapping[str, Curve | None], title: str, tones: Mapping[str, int] | None = None) -> Html:
-    numbers = tones or {name: number % 6 for number, name in enumerate(curves)}
+def _chart(curves: Mapping[str, Curve | None], title: str, tones: Mapping[str, int]) -> Html:
+    labels = _labels(curves)
     lines = [
-        Line(name if len(name) <= NAME else f"{name[: NAME - 1]}…", one.middle, numbers[name], one.deviation)
+        Line(name, one.middle, tones[name], one.deviation, labels[name])
         for name, one in curves.items()
         if one is not None
     ]
     return line_chart(lines, title, top=None) if lines else Html("")
 
 
+def _labels(names: Iterable[str]) -> dict[str, list[str]]:
+    """Names in at most two rows. Of longer ones the end goes, or the middle where they would else look alike.
+
+    Example:
+        >>> _labels(["crust: by prediction, no mixup"])
+        {'crust: by prediction, no mixup': ['crust: by', 'prediction, no mixup']}
+        >>> list(_labels([f"crust model=small_cnn epochs=3 share={share}" for share in (0.3, 0.5)]).values())
+        [['crust', '…epochs=3 share=0.3'], ['crust', '…epochs=3 share=0.5']]
+    """
+    rows = {name: wrap(name, NAME) or [name] for name in names}
+    ends = {name: some[:2] if len(some) < 3 else [some[0], f"{some[1][: NAME - 1]}…"] for name, some in rows.items()}
+    texts = [" ".join(some) for some in ends.values()]
+    return {
+        name: ends[name] if texts.count(" ".join(ends[name])) == 1 else [some[0], f"…{some[-1][1 - NAME :]}"]
+        for name, some in rows.items()
+    }
+
+
 # ------------------------------------------------------------ runs
 
 
-def _runs(lines: Iterable[dict[str, Any]]) -> Html:
+def _runs(lines: Iterable[dict[str, Any]], scales: Iterable[str]) -> Html:
     columns = [
-        Column("method", False), Column("data", False, "words"), Column("labels", False, "words"), Column("seed"),
+        Column("method", False), Column("settings", False, "words"), Column("data", False, "words"),
+        Column("labels", False, "words"), Column("seed"),
         Column("last epoch"), Column("mean of last 10"), Column("best epoch"), Column("audit AUROC"),
         Column("forward"), Column("backward"), Column("seconds"), Column("date", False), Column("run", False),
     ]  # fmt: skip
     rows = []
-    for line in lines:
-        spec = line.get("spec") or {}
-        words = [spec.get("method"), spec.get("data"), spec.get("labels")]
-        if not all(isinstance(word, str) for word in words):
-            continue
-        shown = [Shown(word, word, "words") for word in words]
+    named = [line for line in lines if all(isinstance((line.get("spec") or {}).get(name), str) for name in NAMED)]
+    scale, settings = differing([line["spec"] for line in named], scales)
+    for line, words in zip(named, settings, strict=True):
+        spec = line["spec"]
+        shown = [Shown(spec[name], spec[name], "words") for name in NAMED]
+        shown.insert(1, Shown(words or "–", words or None, "words settings"))
         seed = (spec.get("experiment") or {}).get("seed")
         shown.append(Shown(seed, seed))
         shown += [_plain(number_of(line, "accuracy", name), "{:.1%}") for name in ("last", "last10", "best")]
@@ -230,7 +292,10 @@ def _runs(lines: Iterable[dict[str, Any]]) -> Html:
         rows.append(shown)
     if not rows:
         return section("All runs", tag("p", "There are none yet."))
-    hint = "A heading sorts its table: once, the other way round, and back. Seconds depend on the machine."
+    hint = (
+        f"Settings are those that are neither the method's defaults nor those of scale {scale}. Seconds depend on the "
+        "machine. A heading sorts its table: once, the other way round, and back."
+    )
     return section("All runs", sortable("All runs", columns, rows), hint=hint)
 
 

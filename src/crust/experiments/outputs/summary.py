@@ -8,6 +8,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from crust.experiments.entries import Entry, Found, Reported
+from crust.experiments.machine import comparable
 from crust.experiments.specs import key
 from crust.methods import METHODS
 
@@ -24,7 +25,7 @@ class Cell:
         missing: seeds that are asked for and have no result.
         reported: what the paper has here.
         passes: examples forward and backward, relative to `erm` on the same labels with the same seeds.
-        seconds: the same for time, of runs on machines of one kind.
+        seconds: the same for time, of runs on machines of one kind that were not made beside others.
 
     Example:
         >>> lines = {0: {"accuracy": {"last": 0.5}}, 1: {"accuracy": {"last": 0.52}}}
@@ -116,6 +117,11 @@ class Summary:
     def row(self, name: str) -> list[Cell]:
         """The cells of a row."""
         return [cell for (row, _), cell in self.cells.items() if row == name]
+
+    @property
+    def timed(self) -> bool:
+        """Whether any time can be compared."""
+        return any(cell.seconds is not None for cell in self.cells.values())
 
     def best(self, column: str) -> set[str]:
         """The rows with the largest mean as it is shown, among those that know nothing true.
@@ -214,10 +220,10 @@ def _seconds(line: dict[str, Any]) -> float | None:
 def _ratio(
     lines: Mapping[int, dict[str, Any]], plain: Mapping[int, dict[str, Any]], cost: Any, alike: bool = False
 ) -> float | None:
-    """The mean over the seeds that both have; `alike`: only where both ran on machines of one kind."""
+    """The mean over the seeds that both have; `alike`: only where their times can be compared."""
     found = []
     for seed in lines.keys() & plain.keys():
         ours, theirs = cost(lines[seed]), cost(plain[seed])
-        if ours is not None and theirs and (not alike or lines[seed].get("machine") == plain[seed].get("machine")):
+        if ours is not None and theirs and (not alike or comparable(lines[seed], plain[seed])):
             found.append(ours / theirs)
     return mean(found) if found else None

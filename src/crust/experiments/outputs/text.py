@@ -17,8 +17,9 @@ def as_markdown(summary: Summary, source: str = "", *, seconds: bool = True) -> 
     Args:
         summary: the table.
         source: where the paper's numbers are from.
-        seconds: whether time is compared too; not where runs shared their machine with others.
+        seconds: whether time is compared too, where any can be; not where runs shared their machine with others.
     """
+    seconds = seconds and summary.timed
     parts = [
         f"# {_safe(summary.title)}",
         _safe(summary.about),
@@ -31,6 +32,7 @@ def as_markdown(summary: Summary, source: str = "", *, seconds: bool = True) -> 
 
 def table(summary: Summary, *, seconds: bool = True) -> str:
     """The table alone."""
+    seconds = seconds and summary.timed
     pairs = {name: any(summary.cells[at].reported for at in summary.cells if at[1] == name) for name in summary.columns}
     header = [""]
     for column, paired in pairs.items():

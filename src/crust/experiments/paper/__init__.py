@@ -16,8 +16,8 @@ __all__ = ["EXPERIMENTS", "Experiment", "write_page"]
 CIFAR = {
     "paper": (
         "The paper's protocol: ResNet-32, 120 epochs, batch 128, SGD 0.1 with drops at epochs 80 and 100, random crops "
-        "and mirroring, coresets of 50% where nothing else is said. A tenth of the training set is held out, with its "
-        "noisy labels, for the methods that choose by it."
+        "and mirroring, coresets of 50% where nothing else is said. Nothing is held out, but for `f-correction`, "
+        "`t-revision` and `l-dmi` a tenth of the training set with its noisy labels, by which they choose weights."
     ),
     "cpu": (
         "CIFAR-10, the first 10,000 images (9,000 trained on, 1,000 held out with their noisy labels), ResNet-8, 40 "
@@ -32,7 +32,8 @@ SMOKE = (
 )
 WEBVISION = (
     "The paper's protocol: mini WebVision, the first 50 classes of the Google part, InceptionResNet-v2, 90 epochs, SGD "
-    "0.1 with drops at epochs 30 and 60, coresets of 50%. A tenth of the training set is held out."
+    "0.1 with drops at epochs 30 and 60, coresets of 50%. Nothing is held out, but for `f-correction` a tenth of the "
+    "training set, by which it chooses weights."
 )
 ASYMMETRIC = (
     "Asymmetric noise is the paper's own kind: a random permutation without fixed points, drawn with each seed, and "

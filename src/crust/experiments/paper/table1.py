@@ -14,6 +14,7 @@ from crust.experiments.entries import Entry
 
 BASELINES = ("f-correction", "decoupling", "co-teaching", "mentornet", "d2l", "incv", "t-revision", "l-dmi")
 VARIANTS = ("crust-paper", "crust-released", "crust")
+CHOOSE = ("f-correction", "t-revision", "l-dmi")  # weights by held-out noisy labels; the paper holds nothing else out
 
 # column: dataset, labels, whether the paper has it
 CIFAR10 = {
@@ -51,8 +52,11 @@ def own_settings(method: str, scale: str) -> dict[str, Any]:
     Example:
         >>> own_settings("incv", "cpu"), own_settings("erm", "cpu")
         ({'iterations': 2, 'sub_epochs': 10}, {})
+        >>> own_settings("erm", "paper"), own_settings("l-dmi", "paper")
+        ({'validation': 0}, {})
     """
-    return SETTINGS[scale].get(method, {})
+    all_data = {"validation": 0} if scale == "paper" and method not in CHOOSE else {}
+    return {**all_data, **SETTINGS[scale].get(method, {})}
 
 
 def entries(scale: str) -> list[Entry]:

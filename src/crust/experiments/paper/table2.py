@@ -41,7 +41,7 @@ def entries(scale: str) -> list[Entry]:
     found = []
     for method, mixup in MIXUP.items():
         for parts, (grouping, mixed) in PARTS.items():
-            options = {"grouping": grouping, "mixup": mixup if mixed else "none"}
+            options = {**own_settings(method, scale), "grouping": grouping, "mixup": mixup if mixed else "none"}
             for column, labels in COLUMNS.items():
                 found.append(Entry(row_name(method, parts), column, method, labels, options))
     for column, labels in COLUMNS.items():

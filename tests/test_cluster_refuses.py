@@ -1,0 +1,96 @@
+"""A Ray cluster that asks for a token: it refuses, which is not the same as not being there."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from crust import cluster
+from crust.errors import InputError
+
+LOG = (
+    b"gcs_client.cc:210: Failed to get cluster ID: Unauthenticated: RPC error: InvalidAuthToken: Authentication token\n"
+)
+SENTENCE = r"the Ray cluster at 127\.0\.0\.1:1 refuses us.*: set RAY_AUTH_MODE and RAY_AUTH_TOKEN"
+
+
+class RayError(Exception):
+    """As Ray's own."""
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    """A Ray whose init writes to stderr as C++ does, and then raises."""
+
+    def make(log, error):
+        def init(**_):
+            os.write(2, log)
+            if error is not None:
+                raise error
+
+        ray = SimpleNamespace(is_initialized=lambda: False, init=init, exceptions=SimpleNamespace(RayError=RayError))
+        monkeypatch.setattr(cluster, "require", lambda *_, **__: ray)
+        monkeypatch.setattr(cluster, "_reach", lambda _: None)
+
+    return make
+
+
+def test_a_refusal_is_told_as_one(fake, capfd):
+    fake(LOG * 20, ConnectionError("Failed to connect to Ray cluster at 127.0.0.1:1"))
+    with pytest.raises(InputError, match=SENTENCE):
+        cluster.connect("127.0.0.1:1")
+    assert capfd.readouterr().err == ""
+
+
+def test_a_refusal_that_ray_itself_names(fake):
+    fake(b"", RayError("AuthenticationError: no token"))
+    with pytest.raises(InputError, match=SENTENCE):
+        cluster.connect("127.0.0.1:1")
+
+
+def test_others_are_not_there(fake):
+    fake(b"something else\n", ConnectionError("Failed to connect"))
+    with pytest.raises(InputError, match=r"there is no Ray cluster at 127\.0\.0\.1:1 \(Failed to connect\)"):
+        cluster.connect("127.0.0.1:1")
+
+
+def test_what_is_said_where_all_goes_well_is_shown(fake, capfd):
+    fake(b"a warning\n", None)
+    assert cluster.connect("127.0.0.1:1")[1]
+    assert "a warning" in capfd.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_real_one(tmp_path):
+    pytest.importorskip("ray")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    ours = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path.cwd())]), "HOME": str(tmp_path)}
+    theirs = {**ours, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    words = f"start --head --block --port {port} --num-cpus 1 --include-dashboard=false --node-ip-address 127.0.0.1"
+    start = [str(Path(sys.executable).with_name("ray")), *words.split(), "--temp-dir", f"/tmp/ray-{port}"]
+    with subprocess.Popen(start, env=theirs, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as head:
+        for line in head.stdout:
+            if "Ray runtime started" in line:
+                break
+        try:
+            ask = ["reproduce", "figure1", "--scale", "smoke", "--engine", "ray", "--address", f"127.0.0.1:{port}"]
+            done = subprocess.run(
+                [sys.executable, "-m", "crust", *ask], env=ours, cwd=tmp_path, capture_output=True, text=True
+            )
+        finally:
+            head.terminate()
+            head.wait()
+            shutil.rmtree(f"/tmp/ray-{port}", ignore_errors=True)
+    assert done.returncode == 2
+    assert "refuses us" in done.stderr.splitlines()[-1]
+    assert "InvalidAuthToken" not in done.stderr
