@@ -197,6 +197,20 @@ def test_a_full_disk_is_noticed_before(here, capsys, monkeypatch):
         ("table1 --engine ray --jobs 2", "--jobs is for --engine local"),
         ("table1 --engine ray --gpus 1.5", "gpus is 1.5"),
         ("table1 --cpus 0.5", "--cpus is 0.5: give whole cores"),
+        ("table1 --cpus 0", "--cpus is 0: give whole cores, at least 1"),
+        ("table1 --cpus nan", "--cpus is nan: give whole cores"),
+        ("table1 --cpus inf", "--cpus is inf: give whole cores"),
+        ("table1 --engine ray --cpus nan", "cpus is nan: give what each run may use"),
+        ("table1 --engine ray --cpus inf", "cpus is inf: give what each run may use"),
+        ("table1 --engine ray --gpus nan", "gpus is nan: give what each run may use"),
+        ("table1 --workers -1", "--workers is -1: give a number of processes, or 0 for none"),
+        ("table1 --seeds ²", "--seeds ²: give how many, as in 5, or which, as in 0,3"),
+        (f"table1 --seeds {'9' * 5000}", "9: give how many, as in 5, or which, as in 0,3"),
+        ("table1 --seeds 1000000000", "--seeds 1000000000 asks for more than 10000: the one of this number is"),
+        ("--grid grid.yaml --seeds 1000000000", "--seeds 1000000000 asks for more than 10000"),
+        ("table1 --scale smoke --seeds 9999999999999999999,", "seed 9999999999999999999 is too large: give one up to"),
+        ("table1 --methods ,", "--methods names none: give some of erm, f-correction, "),
+        (f"table1 -o {'x' * 300}", "cannot be used (file name too long): choose another folder"),
         ("table1 --results nowhere", "there are no results at nowhere"),
         ("table1 -o grid.yaml", "grid.yaml is a file; name a folder"),
         ("--grid nowhere.yaml", "cannot read the grid nowhere.yaml: no such file"),
@@ -204,6 +218,23 @@ def test_a_full_disk_is_noticed_before(here, capsys, monkeypatch):
 )
 def test_wrong_words(capsys, words, sentence):
     refused(capsys, words, sentence)
+
+
+def test_a_folder_that_is_of_no_use_is_refused_before_anything_is_run(here, capsys):
+    Path("a/results.jsonl").mkdir(parents=True)
+    refused(capsys, "--grid grid.yaml -o a", "a/results.jsonl is a folder, where results go to a file; take it away")
+    Path("b").mkdir()
+    Path("b/runs").touch()
+    refused(capsys, "--grid grid.yaml -o b", "b/runs is a file, where runs go to a folder; take it away")
+    assert not Path("a/runs").exists()
+
+
+def test_no_cluster_is_asked_for_where_nothing_is_to_run(here, capsys):
+    pytest.importorskip("ray")
+    Path("grid.yaml").write_text(f"{GRID.partition('runs')[0]}method: erm\nseeds: 1\n")
+    assert call("reproduce -q --grid grid.yaml -o out") == 0
+    assert call("reproduce --grid grid.yaml -o out --engine ray --address 127.0.0.1:1") == 0
+    assert "1 of 1 runs are there" in capsys.readouterr().out
 
 
 def test_all_is_what_the_scale_has(capsys):

@@ -49,6 +49,14 @@ def read(folder, text):
         ("runs:\n- seeds: 2\nruns:\n- seeds: 1", "line 5: runs is written twice, first in line 3"),
         ("runs:\n- augment: 1", "line 4: setting augment is 1"),
         ("yes: 3", "unknown name 'True'"),
+        ("seeds: 1000000000", "line 3: seeds is 1000000000: give at most 10000, or a list"),
+        ("seeds: [99999999999999999999]", "line 3: seed 99999999999999999999 is too large: give one up to"),
+        ("learning_rate: .inf", "line 3: setting learning_rate is inf: give a finite number"),
+        ("runs:\n- method: crust\n  share: 5", r"line 5: setting share is 5\.0: give a share above 0 and up to 1"),
+        ("runs:\n- method: crust\n  rule: greedy", "line 5: rule=greedy needs the clusters of whole groups"),
+        ("model: 2020-13-45", "is no YAML: month must be in 1..12"),
+        ("model: &a [*a]", "is no grid: something in it is a part of itself"),
+        (f"model: {'[' * 1000}{']' * 1000}", "is no YAML that can be read: it is nested too deeply"),
         ("runs:\n- {1: 2}", "line 4: unknown name '1'"),
     ],
 )
@@ -67,6 +75,14 @@ def test_right_values(tmp_path):
     )
     assert len(specs) == 32
     assert {spec["validation"] for spec in specs} == {0, 0.2}
+
+
+def test_no_drops_are_a_value_too(tmp_path):
+    (spec,) = read(tmp_path, f"{TOP}drops: []\ntests: []\n")
+    assert spec["experiment"]["drops"] == []
+    assert "tests" not in spec
+    some = read(tmp_path, f"{TOP}drops: [[], [0.5]]\n")
+    assert [spec["experiment"]["drops"] for spec in some] == [[], [0.5]]
 
 
 def test_names_may_come_from_an_alias(tmp_path):

@@ -67,7 +67,7 @@ def show(
     waiting = sum(name not in open_keys for name in failed)
     there = len({key(spec) for spec in specs}) - len(todo) - waiting
     again = f", {waiting} failed (--retry-failed tries them again)" if waiting else ""
-    say(f"{title}: {len(specs)} runs, {there} there already{again}, {len(todo)} to run")
+    say(f"{title}: {len(specs)} run{'s' * (len(specs) != 1)}, {there} there already{again}, {len(todo)} to run")
     sure = [value for value in seconds.values() if value is not None]
     if sure:
         at_once = engine.at_once if isinstance(engine, Local) else 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import shlex
@@ -137,6 +138,8 @@ def reproduce(
     folder = output or Path("runs") / (f"reproduce-{asked.scale}" if grid is None else grid.stem)
     _check_folder(folder)
     place = _engine(engine, jobs, address, cpus, gpus)
+    if workers < 0:
+        raise InputError(f"--workers is {workers}: give a number of processes, or 0 for none")
 
     from crust.experiments import key, read, run_grid
     from crust.experiments.checks import check_room, look
@@ -163,8 +166,9 @@ def reproduce(
         show(asked.title, asked.specs, todo, lines, failed, checked, work, place, keep_runs=keep_runs)
         return
     todo = _possible(todo, checked, skip_missing, quiet)
-    with place:
-        check_room(todo, checked.sizes, folder, place.at_once, keep_runs)
+    with place if todo else contextlib.nullcontext():  # no cluster is asked for where nothing is to run
+        if todo:
+            check_room(todo, checked.sizes, folder, place.at_once, keep_runs)
         progress = _progress(asked.specs, todo, checked, [*known, *read(work.results)], quiet)
         try:
             with progress:
@@ -224,12 +228,16 @@ def _seeds(text: str | None) -> int | list[int] | None:
     if text is None:
         return None
     words = [word.strip() for word in text.split(",")]
-    if not all(word.isdigit() for word in words if word) or not any(words):
+    if not all(word.isdecimal() and len(word) < 20 for word in words if word) or not any(words):
         raise InputError(f"--seeds {text}: give how many, as in 5, or which, as in 0,3")
     numbers = [int(word) for word in words if word]
     if len(words) == 1:
         if numbers[0] == 0:
             raise InputError("--seeds 0 asks for none: give how many, as in 5, or which, as in 0,3")
+        from crust.experiments.specs import MOST_SEEDS
+
+        if numbers[0] > MOST_SEEDS:
+            raise InputError(f"--seeds {text} asks for more than {MOST_SEEDS}: the one of this number is {text},")
         return numbers[0]
     return numbers
 
@@ -240,15 +248,33 @@ def _only(specs: list[Spec], methods: str | None) -> list[Spec]:
         return specs
     there = list(dict.fromkeys(spec["method"] for spec in specs))
     names = [choices(name.strip(), there, "method of these runs") for name in methods.split(",") if name.strip()]
+    if not names:
+        raise InputError(f"--methods names none: give some of {', '.join(there)}, or leave it out")
     return [spec for spec in specs if spec["method"] in names]
 
 
 def _check_folder(folder: Path) -> None:
-    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
-    if not there.is_dir():
-        raise InputError(f"-o {folder}: {there} is a file; name a folder")
-    if not os.access(there, os.W_OK):
-        raise InputError(f"-o {folder} cannot be written to: choose another folder")
+    try:
+        there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+        if not there.is_dir():
+            raise InputError(f"-o {folder}: {there} is a file; name a folder")
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise InputError(f"-o {folder} cannot be written to: choose another folder")
+        _check_inside(folder)
+    except OSError as error:  # a name that is too long, a folder above it that nobody may look into
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"-o {folder} cannot be used ({reason}): choose another folder") from None
+
+
+def _check_inside(folder: Path) -> None:
+    """What is there from before must be of use: it would be found out when the first run has ended."""
+    results, runs = folder / "results.jsonl", folder / "runs"
+    if runs.exists() and not runs.is_dir():
+        raise InputError(f"-o {folder}: {runs} is a file, where runs go to a folder; take it away")
+    if results.is_dir():
+        raise InputError(f"-o {folder}: {results} is a folder, where results go to a file; take it away")
+    for there in (path for path in (results, runs) if path.exists() and not os.access(path, os.W_OK)):
+        raise InputError(f"-o {folder}: {there} cannot be written to; choose another folder")
 
 
 def _engine(name: str, jobs: int | None, address: str | None, cpus: float | None, gpus: float | None) -> Engine:
@@ -263,8 +289,8 @@ def _engine(name: str, jobs: int | None, address: str | None, cpus: float | None
         raise InputError("--address is for --engine ray: add that, or leave it out")
     if gpus is not None:
         raise InputError("--gpus is for --engine ray: here each of --jobs takes a GPU in turn")
-    if cpus is not None and cpus != int(cpus):
-        raise InputError(f"--cpus is {cpus:g}: give whole cores, or use --engine ray")
+    if cpus is not None and (cpus < 1 or not cpus.is_integer()):
+        raise InputError(f"--cpus is {cpus:g}: give whole cores, at least 1, or use --engine ray")
     return Local(1 if jobs is None else jobs, None if cpus is None else int(cpus))
 
 
@@ -273,7 +299,7 @@ def _known(paths: Sequence[Path]) -> list[dict[str, Any]]:
     from crust.experiments import read
 
     for path in paths:
-        if not path.exists():
+        if not os.access(path, os.F_OK):  # also where nobody may look
             raise InputError(f"there are no results at {path}: name a .jsonl file, or a folder of them")
     return [line for path in paths for line in read(path, named=True)]
 

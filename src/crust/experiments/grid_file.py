@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from crust.errors import CrustError, InputError, choices
-from crust.experiments.specs import RUNTIME, SCALES, key, make
+from crust.experiments.specs import MOST_SEEDS, RUNTIME, SCALES, key, make
 from crust.methods import METHODS
 from crust.models import MODELS
 from crust.noise import parse_noise
@@ -86,11 +86,18 @@ def _multiply(block: dict[str, Any], where: dict[str, int], file: str) -> Iterab
                 )
         labels, method = chosen.pop("labels"), chosen.pop("method")
         try:
-            yield make(method, labels, **chosen)
+            spec = make(method, labels, **chosen)
+            METHODS[method](METHODS[method].Settings(**spec["settings"]))  # knows of values that do not go together
         except CrustError as error:
-            guilty = next((name for name in where if re.search(rf"setting {re.escape(name)}\b", str(error))), "method")
+            guilty = next((name for name in where if re.search(_blamed(name), str(error))), "method")
             hint = f"; to try several, write {guilty}: [[…], […]]" if guilty in LISTS else ""
             raise InputError(f"{place(guilty)}: {error}{hint}") from None
+        yield spec
+
+
+def _blamed(name: str) -> str:
+    """How an error speaks of a name of the grid."""
+    return r"^seed \d" if name == "seeds" else rf"setting {re.escape(name)}\b|^{re.escape(name)}="
 
 
 def _check_names(block: dict[str, Any], place: Any) -> None:
@@ -139,13 +146,15 @@ def _values(name: str, value: Any, where: str) -> list[Any]:
     """What is tried of one name."""
     if name == "seeds":
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            if value > MOST_SEEDS:
+                raise InputError(f"{where}: seeds is {value}: give at most {MOST_SEEDS}, or a list such as [0, 1, 2]")
             return list(range(value))
         good = isinstance(value, list) and value
         if not good or any(isinstance(seed, bool) or not isinstance(seed, int) or seed < 0 for seed in value):
             raise InputError(f"{where}: seeds is {value!r}: give how many, such as 3, or a list such as [0, 1, 2]")
         return list(value)
-    if name in LISTS:
-        return value if isinstance(value, list) and all(isinstance(one, list) for one in value) else [value]
+    if name in LISTS:  # an empty one is a value too: no drops
+        return value if isinstance(value, list) and value and all(isinstance(one, list) for one in value) else [value]
     if name == "labels":  # YAML takes the word true for something else
         value = [_word(one) for one in value] if isinstance(value, list) else _word(value)
     if isinstance(value, list):
@@ -166,12 +175,17 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[tuple[Any, ...], int]]:
         content, tree = yaml.safe_load(text), yaml.compose(text, Loader=yaml.SafeLoader)
     except OSError as error:
         raise InputError(f"cannot read the grid {path}: {(error.strerror or str(error)).lower()}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:  # of text that is none, and of dates that are none
         raise InputError(f"{path} is no YAML: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise InputError(f"{path} is no YAML that can be read: it is nested too deeply") from None
     if not isinstance(content, dict):
         raise InputError(f"{path} is no grid: write one name a line, such as method: [erm, crust]")
     found: dict[tuple[Any, ...], int] = {}
-    _note_lines(tree, (), found, path)
+    try:
+        _note_lines(tree, (), found, path)
+    except RecursionError:
+        raise InputError(f"{path} is no grid: something in it is a part of itself") from None
     return {str(name): value for name, value in content.items()}, found
 
 

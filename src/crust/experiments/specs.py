@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -23,6 +24,8 @@ SCALES: dict[str, dict[str, Any]] = {
     "paper": {"data": "cifar10", "limit": None, "model": "resnet32", "augment": True, "experiment": {"epochs": 120}},
 }  # fmt: skip
 
+MOST_SEEDS = 10_000  # more are a slip of the hand, and a list of them might not fit into memory
+HIGHEST_SEED = 2**63 // 1000 - 1  # networks get numbers of their own from a thousand times the seed
 RUNTIME = {"stop_after", "workers", "keep_every", "top"}  # how a run is carried out and measured, not what it is
 
 
@@ -67,8 +70,13 @@ def make(
     choices(method, METHODS, "method")
     choices(scale, SCALES, "scale")
     _check_values(data=data, limit=limit, model=model, augment=augment, validation=validation, tests=tests)
+    if isinstance(seed, int) and seed > HIGHEST_SEED:
+        raise InputError(f"seed {seed} is too large: give one up to {HIGHEST_SEED}")
     base = SCALES[scale]
     experiment, own = split_settings({**base["experiment"], **settings, "seed": seed}, METHODS[method].Settings)
+    for name, value in {**experiment.model_dump(), **own.model_dump()}.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InputError(f"setting {name} is {value}: give a finite number")
     spec = {
         "data": base["data"] if data is None else data,
         "limit": base["limit"] if limit == "scale" else limit,

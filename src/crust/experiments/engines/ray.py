@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -34,9 +35,9 @@ class Ray:
     """
 
     def __init__(self, address: str | None = None, cpus: float = 1, gpus: float = 0):
-        if cpus <= 0:
+        if not 0 < cpus < math.inf:
             raise InputError(f"cpus is {cpus:g}: give what each run may use, such as 1")
-        if gpus < 0:
+        if not gpus >= 0:
             raise InputError(f"gpus is {gpus:g}: give what each run may use, such as 1 or 0.25")
         if gpus > 1:
             raise InputError(

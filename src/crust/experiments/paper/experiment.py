@@ -12,7 +12,7 @@ from crust.experiments.entries import Entry, Found, Reported, specs_of
 from crust.experiments.outputs import figure_page, text
 from crust.experiments.outputs.summary import Summary, summarise
 from crust.experiments.paper.published import SOURCE
-from crust.experiments.specs import SCALES
+from crust.experiments.specs import MOST_SEEDS, SCALES
 from crust.files import write_whole
 
 
@@ -64,6 +64,8 @@ class Experiment:
     def _seeds(self, scale: str, seeds: int | Iterable[int] | None) -> Sequence[int]:
         if seeds is None:
             seeds = self.seeds[scale]
+        if isinstance(seeds, int) and seeds > MOST_SEEDS:
+            raise InputError(f"seeds are {seeds}: give at most {MOST_SEEDS}, or a list of whole numbers from 0 on")
         found = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
         if not found or min(found) < 0:
             raise InputError(f"seeds are {seeds!r}: give how many, at least 1, or a list of whole numbers from 0 on")
