@@ -12,7 +12,8 @@ import yaml
 from torch import nn
 
 from crust.api import as_examples, fit
-from crust.audit.calibration import Judged, calibration, doubt_by_place, write_calibration
+from crust.audit.calibration import Judged, calibration, doubt_by_place
+from crust.audit.calibration_file import write_calibration
 from crust.audit.planting import Plants, draw_plants
 from crust.audit.tables import read_audit, read_table
 from crust.errors import InputError
@@ -39,9 +40,9 @@ def calibrate(
 ) -> dict[str, Any]:
     """Say how many of a run's doubts are right: noise rate, precision and recall, each with a 90% interval.
 
-    Some of the noise that the run suspects is moved to other examples, so that some labels are known to be wrong, and
-    the network is trained again with the run's own settings and another seed. This costs as much as the run. It can be
-    stopped and called again: it goes on.
+    Some of the labels that the run takes for wrong are left out, others are made wrong on purpose, and the network is
+    trained again with the run's own settings and another seed. This costs as much as the run. It can be stopped and
+    called again: it goes on.
 
     Args:
         run_dir: the folder of a finished run.
@@ -53,7 +54,7 @@ def calibrate(
         report: called with the history's line after every epoch.
 
     Returns:
-        What is left as `calibration.json` in the run's folder (`crust.audit.calibration` says what it means).
+        What is left as `calibration.json` in the run's folder (`crust.audit.calibration_file` says what it means).
 
     Example:
         >>> import tempfile
@@ -75,8 +76,16 @@ def calibrate(
         raise InputError(f"the data is not what the run in {folder} was trained on: give the same data and labels")
     audit = judged(table, classes)
     seed = int(config["experiment"]["seed"])
-    plants = draw_plants(audit.given, audit.suggested, len(classes), randomness.numpy_rng(seed, "plants"))
-    second, seconds = _train_again(folder, config, train.with_labels(plants.labels), model, val_set, plain_set, report)
+    rng = randomness.numpy_rng(seed, "plants")
+    probability = table.sort_values("index")["probability"].to_numpy()
+    plants = draw_plants(audit.doubt, audit.given, audit.suggested, probability, len(classes), rng)
+    planted = train.with_labels(plants.labels).subset(plants.kept)
+    plain = (
+        None
+        if plain_set is None
+        else as_examples(plain_set, train.decode(train.labels), like=train).subset(plants.kept)
+    )
+    second, seconds = _train_again(folder, config, planted, model, val_set, plain, report)
     found = from_plants(audit, judged(second, classes), plants, classes, seed)
     found["notes"] += _ignorance(table, found["noise_rate"]["value"])
     found["plants"] = {
@@ -94,8 +103,16 @@ def from_plants(audit: Judged, second: Judged, plants: Plants, classes: list[Any
     """The calibration, from the audits of the run and of the training with planted labels."""
     some = plants.planted
     doubt = doubt_by_place(audit.doubt, second.doubt, plants)
-    planted = Judged(doubt, second.given[some], second.suggested[some])
-    return calibration(audit, planted, audit.suggested[some], classes, randomness.numpy_rng(seed, "calibration"))
+    planted = np.isin(plants.kept, some)
+    return calibration(
+        audit,
+        Judged(doubt, second.given[planted], second.suggested[planted]),
+        audit.given[some],
+        classes,
+        randomness.numpy_rng(seed, "calibration"),
+        accidents=plants.accidents,
+        dropped=len(plants.dropped) / len(audit.given),
+    )
 
 
 def _ignorance(table: Any, rate: float) -> list[str]:

@@ -1,59 +1,34 @@
-"""How far an audit can be trusted, as a plain JSON file in the run's folder: `calibration.json`.
+"""How far an audit can be trusted: noise rate, precision and recall from labels that were made wrong on purpose.
 
-Version 1. All shares are from 0 to 1; every estimate is `{"value": v, "low": l, "high": h}` with a 90% interval:
-
-    {
-      "version": 1,
-      "level": 0.9,
-      "examples": 1297,                    # rows of the audit that were judged
-      "plants": {"count": 130, "share": 0.1, "seed": 0, "seconds": 12.3},
-      "noise_rate": ESTIMATE,
-      "classes": ["cat", "dog"],           # in the order of the matrix, the user's own names
-      "transitions": {"value": [[..]], "low": [[..]], "high": [[..]]},   # row: true class, column: given label
-      "curve": [                           # thresholds falling, flagged rising; at most 101 points
-        {"threshold": 0.97, "flagged": 12, "precision": ESTIMATE, "recall": ESTIMATE}
-      ],
-      "cut": {"threshold": 0.71, "flagged": 260, "precision": ESTIMATE, "recall": ESTIMATE},
-      "notes": ["one sentence each: what to keep in mind"]
-    }
-
-A label is flagged where its doubt is at least the threshold. `cut` is the recommended one, or null where the run finds
-no wrong labels.
-
-How it is estimated. A second network is trained like the first on labels among which some are known to be wrong: the
-noise of before, moved to other examples (`crust.audit.planting`). Two networks do not doubt equally strongly, but both
-have as much to find, so a plant counts by its place in the second network's order: its doubt is what the first network
-gives the label at that place of its own order. The share of the plants whose doubt is at least t is the recall of the
-threshold t. At a high threshold nearly all that is flagged is wrong, so the flagged share divided by the recall there
-is the noise rate; precision is the noise rate times the recall divided by the flagged share. Intervals come from
-drawing plants and wrong labels anew. All of this holds where the noise does not depend on the example beyond its class;
-people err on hard examples, and less of that is found.
+A second network is trained like the first on labels among which some are known to be wrong; they
+take the place of labels that the run takes for wrong (`crust.audit.planting`). Two networks do not doubt equally
+strongly, so a plant counts by its place among the labels that both have seen: its doubt is what the first network gives
+the label at that place of its own order. The share of the plants whose doubt is at least t is the recall of the
+threshold t, and from it and from all that is flagged at several thresholds comes the noise rate (`crust.audit.mixed`).
+Precision is the noise rate times the recall divided by the flagged share. Intervals come from drawing plants and labels
+anew. All of this holds where the noise does not depend on the example beyond its class; people err on hard examples,
+and less of that is found.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crust.audit.calibration_file import VERSION
+from crust.audit.mixed import Setting, fitted, redrawn, shares
 from crust.audit.planting import Plants
 from crust.errors import InputError
-from crust.files import write_whole
 
-__all__ = ["calibration", "doubt_by_place", "read_calibration", "write_calibration"]
+__all__ = ["Judged", "calibration", "doubt_by_place"]
 
-VERSION = 1
-NAME = "calibration.json"
-KEYS = ("noise_rate", "transitions", "curve", "cut", "notes", "plants")  # what is shown of it
 LEVEL = 0.9
-SURE = 0.4  # of the plants are above the threshold at which the noise rate is read: right labels are rare there
+EDGES = (0.2, 0.4, 0.6, 0.8, 0.9)  # of the plants are above the thresholds that the noise rate is read from
 PAIRS = 0.7  # of the plants are above that at which pairs of classes are counted: there have to be enough
-WORTH = 1.25  # of a plant: places among all that is wrong vary less than a plant's doubt does
 DRAWS = 1000
 POINTS = 100  # of the curve
 HOLDS = (
@@ -81,32 +56,29 @@ class Judged:
 def doubt_by_place(first: NDArray[np.float64], second: NDArray[np.float64], plants: Plants) -> NDArray[np.float64]:
     """The doubt that the first network has at the places that the planted labels take in the order of the second.
 
-    Where more labels were planted than moved, there is more to find than before: the planted ones count for as many as
-    were moved.
+    Places are counted among the labels that both have seen: neither planted nor dropped.
 
     Args:
         first: doubt of all examples, before.
-        second: doubt of all examples by the network that was trained with the planted labels.
+        second: doubt of those that were kept, by the network that was trained with the planted labels.
         plants: which these are.
 
     Returns:
         One number for each planted label.
 
     Example:
-        >>> plants = Plants(np.array([0, 1, 1, 0]), planted=np.array([1]), moved=np.array([2]))
-        >>> doubt_by_place(np.array([0.1, 0.2, 0.6, 0.3]), np.array([0.1, 0.9, 0.4, 0.2]), plants)
-        array([0.6])
+        >>> plants = Plants(np.array([0, 1, 1, 0]), planted=np.array([1]), dropped=np.array([2]), accidents=0.0)
+        >>> doubt_by_place(np.array([0.1, 0.2, 0.6, 0.3]), np.array([0.2, 0.9, 0.4]), plants)
+        array([0.3])
     """
     _all_known(first)
     _all_known(second)
-    n = len(first)
-    counts = np.ones(n)
-    counts[plants.planted] = len(plants.moved) / max(len(plants.planted), 1)
-    order = np.argsort(second, kind="stable")
-    below = np.cumsum(counts[order])
-    places = np.empty(n)
-    places[order] = (below - counts[order] / 2) / max(below[-1], 1e-9)
-    return np.interp(places[plants.planted], (np.arange(n) + 0.5) / n, np.sort(first))
+    kept = plants.kept
+    planted = np.isin(kept, plants.planted)
+    before, after = np.sort(first[kept[~planted]]), np.sort(second[~planted])
+    own = second[planted]
+    places = (np.searchsorted(after, own, side="left") + np.searchsorted(after, own, side="right")) / 2
+    return np.interp(places, np.arange(len(before)) + 0.5, before)
 
 
 def _all_known(doubt: NDArray[np.float64]) -> None:
@@ -115,16 +87,25 @@ def _all_known(doubt: NDArray[np.float64]) -> None:
 
 
 def calibration(
-    audit: Judged, plants: Judged, seemed: NDArray[np.int64], classes: Sequence[Any], rng: np.random.Generator
+    audit: Judged,
+    plants: Judged,
+    seemed: NDArray[np.int64],
+    classes: Sequence[Any],
+    rng: np.random.Generator,
+    *,
+    accidents: float = 0.0,
+    dropped: float = 0.0,
 ) -> dict[str, Any]:
     """Noise rate, transitions, and precision and recall over the threshold, from an audit and from planted labels.
 
     Args:
         audit: all examples of the run.
         plants: the planted ones with their planted labels; their doubt as `doubt_by_place` gives it.
-        seemed: what the first run took the planted ones for.
+        seemed: what the planted ones were labelled before.
         classes: the user's names.
         rng: draws for the intervals.
+        accidents: how often planted labels are right by accident (`Plants`).
+        dropped: the share of all examples that was left out when labels were planted.
 
     Returns:
         What `calibration.json` holds, but for the facts about the run.
@@ -139,25 +120,24 @@ def calibration(
         >>> bool(found["low"] < np.mean(given != true) < found["high"])
         True
     """
-    n, m, k = len(audit.doubt), len(plants.doubt), len(classes)
+    n, m = len(audit.doubt), len(plants.doubt)
     _all_known(audit.doubt)
     if m < 10:
         raise InputError(f"only {m} labels could be planted: calibration needs more examples")
-    ordered = np.sort(plants.doubt)
-    sure, many = (float(ordered[m - max(1, round(share * m))]) for share in (SURE, PAIRS))
-    above, caught = (audit.doubt >= sure).mean(), (ordered >= sure).mean()
-    wrong = max(1, round(n * min(1.0, above / caught)))
+    setting = Setting(m, n, accidents, dropped)
+    ordered, everyone = np.sort(plants.doubt), np.sort(audit.doubt)
+    edges = np.unique([ordered[m - max(1, round(share * m))] for share in EDGES])[::-1]
+    caught, above = _share_above(ordered, edges), _share_above(everyone, edges)
+    x = fitted(caught, above, setting)
+    wrong = max(1, round(n * float(shares(caught, x, setting)[0])))
     thresholds, flagged = _grid(audit, wrong)
-    # In every draw, of all thresholds and of the sure one last: what share of such wrong labels is above, and what
-    # share of the wrong labels that there are.
-    places = np.searchsorted(ordered, [*thresholds, sure], side="left") + 1
-    chance, recall = np.empty((DRAWS, len(places))), np.empty((DRAWS, len(thresholds)))
-    for draw in range(DRAWS):
-        shares = rng.dirichlet(np.concatenate([[0.5], np.full(m, WORTH), [0.5]]))
-        chance[draw] = _above(shares)[places]
-        recall[draw] = (_above(rng.multinomial(wrong, shares))[places[:-1]] + 0.5) / (wrong + 0.5)
-    rates = np.minimum(1.0, above / np.maximum(chance[:, -1], 1e-9))
-    precision = np.minimum(1.0, rates[:, None] * chance[:, :-1] / (flagged / n))
+    chance, sample = _drawn(ordered, np.concatenate([thresholds, edges]), wrong, rng)
+    parts = np.diff(above, prepend=0.0, append=1.0)
+    all_above = np.cumsum(rng.multinomial(n, parts, DRAWS), axis=1)[:, :-1] / n
+    xs = redrawn(x, chance[:, len(thresholds) :], all_above, setting)
+    rates, found, _ = shares(chance[:, : len(thresholds)], xs, setting)
+    precision = np.minimum(1.0, rates[:, None] * found / (flagged / n))
+    recall = shares(sample[:, : len(thresholds)], xs, setting)[1]
     curve = [
         {
             "threshold": float(threshold),
@@ -168,6 +148,7 @@ def calibration(
         for i, (threshold, count) in enumerate(zip(thresholds, flagged, strict=True))
     ]
     rate = _estimate(rates)
+    many = float(ordered[m - max(1, round(PAIRS * m))])
     notes = [HOLDS]
     if m < 100:
         notes.append(f"Only {m} labels were planted, so the intervals are wide.")
@@ -177,11 +158,29 @@ def calibration(
         "examples": n,
         "noise_rate": rate,
         "classes": list(classes),
-        "transitions": _transitions(audit, plants, seemed, many, rates, k, rng),
+        "transitions": _transitions(audit, plants, seemed, many, rates, len(classes), rng),
         "curve": curve,
         "cut": _cut(curve, rate["value"] * n),
         "notes": notes,
     }
+
+
+def _drawn(
+    ordered: NDArray[np.float64], thresholds: NDArray[np.float64], wrong: int, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """In every draw: what share of such labels as were planted is above each threshold, and of `wrong` of them."""
+    places = np.searchsorted(ordered, thresholds, side="left") + 1
+    weights = np.concatenate([[0.5], np.ones(len(ordered)), [0.5]])
+    chance, sample = np.empty((DRAWS, len(places))), np.empty((DRAWS, len(places)))
+    for draw in range(DRAWS):
+        each = rng.dirichlet(weights)
+        chance[draw] = _above(each)[places]
+        sample[draw] = _above(rng.multinomial(wrong, each))[places] / wrong
+    return chance, sample
+
+
+def _share_above(ordered: NDArray[np.float64], thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
+    return 1 - np.searchsorted(ordered, thresholds, side="left") / len(ordered)
 
 
 def _above(parts: NDArray[Any]) -> NDArray[Any]:
@@ -247,45 +246,3 @@ def _cut(curve: list[dict[str, Any]], wrong: float) -> dict[str, Any] | None:
     The threshold with the best estimates would be one whose estimates are too good.
     """
     return min(curve, key=lambda point: abs(point["flagged"] - wrong)) if wrong >= 1 else None
-
-
-def write_calibration(run_dir: str | Path, found: dict[str, Any]) -> None:
-    """Leave it in the run's folder, whole or not at all.
-
-    Example:
-        >>> import tempfile
-        >>> folder = tempfile.mkdtemp()
-        >>> write_calibration(folder, {"version": 1, **dict.fromkeys(KEYS), "notes": ["none"]})
-        >>> read_calibration(folder)["notes"]
-        ['none']
-    """
-    write_whole(Path(run_dir) / NAME, json.dumps(found, indent=1, ensure_ascii=False, default=_plain).encode())
-
-
-def read_calibration(run_dir: str | Path) -> dict[str, Any] | None:
-    """What `crust audit --calibrate` has left, or None.
-
-    Example:
-        >>> import tempfile
-        >>> read_calibration(tempfile.mkdtemp()) is None
-        True
-    """
-    path = Path(run_dir) / NAME
-    if not path.is_file():
-        return None
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        version = found["version"]
-        lacking = [name for name in KEYS if name not in found] if version == VERSION else []
-    except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(f"{path} cannot be read: remove it, and calibrate again") from None
-    if version != VERSION:
-        raise InputError(f"{path} is of version {version}, not {VERSION}: remove it, and calibrate again")
-    if lacking:
-        raise InputError(f"{path} has no {lacking[0]}: remove it, and calibrate again")
-    return dict(found)
-
-
-def _plain(value: Any) -> Any:
-    """Class names that JSON does not know, such as numpy's numbers."""
-    return value.item() if hasattr(value, "item") else str(value)

@@ -83,7 +83,7 @@ def audit(
     check_output(output, "-o", (".html",) if report else (".csv", ".parquet"), [probs, features, labels, own])
 
     from crust.audit import read_audit
-    from crust.audit.calibration import read_calibration
+    from crust.audit.calibration_file import read_calibration
 
     found = None
     if run is None:

@@ -47,7 +47,7 @@ def write_report(run: Path, output: Path | None, data: str | None, data_dir: str
     check_output(output, "-o", (".html",))
 
     from crust.audit import read_audit
-    from crust.audit.calibration import read_calibration
+    from crust.audit.calibration_file import read_calibration
     from crust.audit.report import audit_page
     from crust.cli.run_data import looks_or_reason
     from crust.files import write_whole

@@ -88,7 +88,7 @@ def serve(
     quiet: bool,
 ) -> None:
     """Serve the page until Ctrl-C."""
-    from crust.audit.calibration import read_calibration
+    from crust.audit.calibration_file import read_calibration
     from crust.audit.review import ReviewServer
     from crust.cli.run_data import looks_or_reason
 
