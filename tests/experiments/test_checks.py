@@ -36,7 +36,7 @@ def test_every_problem_is_told_of_its_runs_alone(tmp_path):
         "people": (tiny(labels="human:best"), "best"),
         "noise": (tiny(labels="sometimes:0.5"), "unknown noise 'sometimes'"),
         "network": (tiny(model="resnet9"), "unknown model 'resnet9'"),
-        "tests": (tiny(tests=["other"]), "digits has no test set 'other' here"),
+        "tests": (tiny(tests=["other"]), "digits has no test set 'other' here, only test: add it to the data"),
         "cifar": (tiny(data="cifar100"), "cifar100 is not in"),
     }
     good = [tiny(), tiny(labels="human:worse"), tiny(tests=["test"])]

@@ -82,7 +82,10 @@ def named_tests(bundle: Bundle, spec: dict[str, Any]) -> dict[str, Examples]:
     there = {name: one for name, one in {"test": bundle.test, **bundle.more_tests}.items() if one is not None}
     for name in spec.get("tests", []):
         if name not in there:
-            raise InputError(f"{spec['data']} has no test set {name!r} here, only {', '.join(there) or 'none'}")
+            raise InputError(
+                f"{spec['data']} has no test set {name!r} here, only {', '.join(there) or 'none'}: add it to the data, "
+                "or leave it out of tests"
+            )
     return {name: there[name] for name in spec.get("tests", [])}
 
 
