@@ -28,7 +28,7 @@ __all__ = ["Judged", "calibration", "doubt_by_place"]
 
 LEVEL = 0.9
 EDGES = (0.2, 0.4, 0.6, 0.8, 0.9)  # of the plants are above the thresholds that the noise rate is read from
-PAIRS = 0.7  # of the plants are above that at which pairs of classes are counted: there have to be enough
+PAIRS = 0.8  # of the plants are above the threshold at which pairs of classes are counted: enough, and few right ones
 DRAWS = 1000
 POINTS = 100  # of the curve
 HOLDS = (
