@@ -24,8 +24,6 @@ from crust.training.history import History
 __all__ = ["calibrate", "seconds_of"]
 
 FOLDER = "calibration"  # the second training, inside the run's folder
-IGNORANT = 0.1  # so many more held-out labels contradicted than wrong ones estimated: the network knows too little
-FEW = 30  # held-out examples say nothing of that
 
 
 def calibrate(
@@ -87,7 +85,6 @@ def calibrate(
     )
     second, seconds = _train_again(folder, config, planted, model, val_set, plain, report)
     found = from_plants(audit, judged(second, classes), plants, classes, seed)
-    found["notes"] += _ignorance(table, found["noise_rate"]["value"])
     found["plants"] = {
         "count": len(plants.planted),
         "share": round(len(plants.planted) / len(audit.given), 5),
@@ -113,24 +110,6 @@ def from_plants(audit: Judged, second: Judged, plants: Plants, classes: list[Any
         accidents=plants.accidents,
         dropped=len(plants.dropped) / len(audit.given),
     )
-
-
-def _ignorance(table: Any, rate: float) -> list[str]:
-    """A warning where the network contradicts labels that it has not seen for want of knowledge, not for their noise.
-
-    What is estimated rests on right labels being rare among the most doubted. On CIFAR-10, with networks that know half
-    of the images, they are not.
-    """
-    held = table[table["held_out"].to_numpy(bool)]
-    differ = float((held["label"] != held["suggested"]).mean()) if len(held) >= FEW else 0.0
-    if differ - rate < IGNORANT:
-        return []
-    note = (
-        f"The network contradicts {100 * differ:.0f} % of the labels that it was not trained on, far more than are "
-        "estimated to be wrong: it knows this data too little, and doubts right labels of hard examples as well. The "
-        "precision is likely to be lower than said here, and the intervals do not cover that."
-    )
-    return [note]
 
 
 def judged(table: Any, classes: list[Any]) -> Judged:

@@ -3,16 +3,18 @@
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
+import torch
 import yaml
 from benchmarks.audit_calibration import clouds, covered, one
+from torch.utils.data import Dataset
 
 from crust import api
 from crust.audit.calibration import Judged, calibration, doubt_by_place
 from crust.audit.calibration_file import VERSION, read_calibration
 from crust.audit.planting import Plants
-from crust.calibrating import _ignorance, calibrate, seconds_of
+from crust.audit.tables import read_table
+from crust.calibrating import calibrate, seconds_of
 from crust.errors import InputError
 
 
@@ -142,6 +144,29 @@ def test_a_calibration_that_was_stopped_goes_on(tmp_path):
     assert whole == parts
 
 
+def test_datasets_with_a_plain_twin_are_calibrated_without_those_left_out(tmp_path):
+    points, given, _ = clouds(2, 3.5, n=240)
+
+    class Shaken(Dataset):
+        """Augments by itself."""
+
+        def __init__(self, by):
+            self.by = by
+
+        def __len__(self):
+            return len(points)
+
+        def __getitem__(self, i):
+            return torch.from_numpy(points[i]) + self.by * torch.randn(points.shape[1]), int(given[i])
+
+    settings = {"epochs": 3, "batch_size": 32, "learning_rate": 0.05}
+    api.fit("mlp", Shaken(0.1), plain_set=Shaken(0.0), run_dir=tmp_path / "a", **settings)
+    found = calibrate(tmp_path / "a", Shaken(0.1), plain_set=Shaken(0.0))
+    assert found["examples"] == 240
+    left = len(read_table(tmp_path / "a/calibration/audit.parquet"))
+    assert 240 - 0.4 * 240 < left < 240
+
+
 def test_what_cannot_be_calibrated_is_refused(tmp_path):
     points, given, true = clouds(1, 3.5, n=120)
     api.fit("mlp", (points, given), method="oracle", true_labels=true, epochs=1, run_dir=tmp_path / "oracle")
@@ -163,15 +188,3 @@ def test_the_truth_lies_in_nine_of_ten_intervals():
     found = covered([one(seed, 3.3) for seed in range(2000, 2100)])
     for name, facts in found.items():
         assert 80 <= facts["inside"] <= 98, (name, facts)  # 84 to 96, and what chance adds in a hundred runs
-
-
-@pytest.mark.parametrize(("differ", "held", "warned"), [(0.6, 200, True), (0.35, 200, False), (0.6, 20, False)])
-def test_a_network_that_knows_too_little_is_said_to(differ, held, warned):
-    """Where it contradicts far more of the labels it has not seen than are estimated to be wrong."""
-    wrong = np.arange(held) < differ * held
-    table = pd.DataFrame({"label": 0, "suggested": wrong.astype(int), "held_out": True})
-    table = pd.concat([table, pd.DataFrame({"label": [0] * 900, "suggested": 1, "held_out": False})])
-    notes = _ignorance(table, 0.3)
-    assert len(notes) == warned
-    if warned:
-        assert notes[0].startswith("The network contradicts 60 % of the labels that it was not trained on")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import json
 import logging
@@ -49,9 +48,8 @@ def read(path: str | Path, *, named: bool = False) -> list[dict[str, Any]]:
         for number, text in enumerate(_text(file).split("\n"), 1):
             if not text.strip():
                 continue
-            line, whole = _parse(text, f"line {number} of {file}")
-            if line is not None:
-                found[line["key"]] = line
+            some, whole = _parse(text, f"line {number} of {file}")
+            found |= {line["key"]: line for line in some}
             if not whole:
                 cut.append(number)
         if named and file == place and cut and len(found) == before:
@@ -67,24 +65,34 @@ def _text(file: Path) -> str:
         raise InputError(f"cannot read the results {file}: {(error.strerror or str(error)).lower()}") from None
 
 
-def _parse(text: str, where: str) -> tuple[dict[str, Any] | None, bool]:
-    """A result or None, and whether nothing was cut off. What was written right behind the cut is found again."""
-    whole, line = True, None
+def _parse(text: str, where: str) -> tuple[list[dict[str, Any]], bool]:
+    """The results of a line, and whether nothing was cut off."""
     try:
-        line = json.loads(text)
+        found, whole = [json.loads(text)], True
     except ValueError:
-        whole, start = False, text.find(BEGIN, 1)
-        while start >= 0:
-            with contextlib.suppress(ValueError):
-                line = json.loads(text[start:])
-                break
-            start = text.find(BEGIN, start + 1)
+        found, whole = _pieces(text)
+    for line in found:
+        wrong = fault(line)
+        if wrong is not None:
+            raise InputError(f"{where} is no result, {wrong}: take it out, or restore the file")
+    return found, whole
+
+
+def _pieces(text: str) -> tuple[list[Any], bool]:
+    """What is whole in a line that is not: what was written behind a cut, or files put together without a line end."""
+    found: list[Any] = []
+    whole, end = True, 0
+    while end < len(text):
+        start = text.find(BEGIN, end)
+        whole = whole and not text[end : start if start >= 0 else None].strip()
         if start < 0:
-            return None, False
-    wrong = fault(line)
-    if wrong is not None:
-        raise InputError(f"{where} is no result, {wrong}: take it out, or restore the file") from None
-    return line, whole
+            break
+        try:
+            one, end = json.JSONDecoder().raw_decode(text, start)
+            found.append(one)
+        except ValueError:
+            whole, end = False, start + 1
+    return found, whole
 
 
 def _warn(file: Path, cut: Iterable[int]) -> None:
