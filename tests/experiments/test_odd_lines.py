@@ -165,3 +165,12 @@ def test_a_full_disk_is_one_sentence(monkeypatch, tmp_path):
     with pytest.raises(InputError, match=r"results.jsonl cannot be added to \(No space left on device\): see to that"):
         append(tmp_path / "results.jsonl", one("2"))
     assert read(tmp_path / "results.jsonl")[0]["key"] == "1"
+
+
+@pytest.mark.parametrize("more", ["", '{"key": "c", "sp'])
+def test_files_put_together_without_a_line_end_lose_nothing(tmp_path, caplog, more):
+    lines = [{"key": name, "spec": SPEC, "accuracy": {"last": 0.5}} for name in "ab"]
+    (tmp_path / "r.jsonl").write_text("".join(map(json.dumps, lines)) + more)
+    with caplog.at_level("WARNING", logger="crust"):
+        assert [line["key"] for line in read(tmp_path / "r.jsonl")] == ["a", "b"]
+    assert len(caplog.records) == bool(more)
