@@ -169,7 +169,8 @@ def test_a_missing_dataset_stops_before_anything_is_run(here, capsys):
 def test_missing_human_labels(here, capsys):
     Path("grid.yaml").write_text("scale: smoke\nmethod: erm\nlabels: [true, human:worse]\n")
     refused(capsys, "--grid grid.yaml", "labels human:worse need people's labels: name their .npz with --human-labels")
-    refused(capsys, "--grid grid.yaml --human-labels no.npz", "no.npz")
+    refused(capsys, "--grid grid.yaml --human-labels no.npz", "no.npz is no file")
+    refused(capsys, "table1 --scale smoke --human-labels no.npz", "no.npz is no file")  # also where no run needs them
 
 
 def test_a_full_disk_is_noticed_before(here, capsys, monkeypatch):

@@ -140,6 +140,10 @@ def reproduce(
     place = _engine(engine, jobs, address, cpus, gpus)
     if workers < 0:
         raise InputError(f"--workers is {workers}: give a number of processes, or 0 for none")
+    if human_labels is not None and not human_labels.is_file():
+        raise InputError(
+            f"--human-labels {human_labels} is no file: name the .npz with people's labels, or leave it out"
+        )
 
     from crust.experiments import key, read, run_grid
     from crust.experiments.checks import check_room, look

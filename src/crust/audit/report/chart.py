@@ -54,14 +54,16 @@ class Line:
         return [(x, value) for x, value in known if math.isfinite(value)]
 
     def band(self, start: int) -> list[tuple[int, float, float]]:
-        """The lower and upper end of the band at each x; nothing where it has no width anywhere.
+        """The lower and upper end of the band at each x, of shares within 0 and 1; nothing where it has no width.
 
         Example:
-            >>> Line("erm", [0.5, 0.7], spread=[0.25, 0.0]).band(1)
-            [(1, 0.25, 0.75), (2, 0.7, 0.7)]
+            >>> Line("erm", [0.5, 0.7], spread=[0.25, 0.0]).band(1), Line("erm", [0.75], spread=[0.5]).band(1)
+            ([(1, 0.25, 0.75), (2, 0.7, 0.7)], [(1, 0.25, 1.0)])
         """
-        wide = dict(enumerate(self.spread, start))
-        found = [(x, value - (wide.get(x) or 0.0), value + (wide.get(x) or 0.0)) for x, value in self.points(start)]
+        points, wide = self.points(start), dict(enumerate(self.spread, start))
+        shares = all(0 <= value <= 1 for _, value in points)  # a deviation around 95% does not reach 105%
+        least, most = (0.0, 1.0) if shares else (-math.inf, math.inf)
+        found = [(x, max(least, y - (wide.get(x) or 0.0)), min(most, y + (wide.get(x) or 0.0))) for x, y in points]
         return found if any(low < high for _, low, high in found) else []
 
 
