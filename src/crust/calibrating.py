@@ -15,6 +15,7 @@ from crust.api import as_examples, fit
 from crust.audit.calibration import Judged, calibration, doubt_by_place
 from crust.audit.calibration_file import write_calibration
 from crust.audit.planting import Plants, draw_plants
+from crust.audit.surest import surest_disagree
 from crust.audit.tables import read_audit, read_table
 from crust.errors import InputError
 from crust.methods import METHODS
@@ -84,7 +85,8 @@ def calibrate(
         else as_examples(plain_set, train.decode(train.labels), like=train).subset(plants.kept)
     )
     second, seconds = _train_again(folder, config, planted, model, val_set, plain, report)
-    found = from_plants(audit, judged(second, classes), plants, classes, seed)
+    surest = surest_disagree(audit.given, audit.suggested, probability, len(classes))
+    found = from_plants(audit, judged(second, classes), plants, surest, classes, seed)
     found["plants"] = {
         "count": len(plants.planted),
         "share": round(len(plants.planted) / len(audit.given), 5),
@@ -96,7 +98,9 @@ def calibrate(
     return found
 
 
-def from_plants(audit: Judged, second: Judged, plants: Plants, classes: list[Any], seed: int) -> dict[str, Any]:
+def from_plants(
+    audit: Judged, second: Judged, plants: Plants, surest: tuple[float, int], classes: list[Any], seed: int
+) -> dict[str, Any]:
     """The calibration, from the audits of the run and of the training with planted labels."""
     some = plants.planted
     doubt = doubt_by_place(audit.doubt, second.doubt, plants)
@@ -109,6 +113,7 @@ def from_plants(audit: Judged, second: Judged, plants: Plants, classes: list[Any
         randomness.numpy_rng(seed, "calibration"),
         accidents=plants.accidents,
         dropped=len(plants.dropped) / len(audit.given),
+        surest=surest,
     )
 
 

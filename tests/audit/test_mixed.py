@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, logit, ndtr
 
-from crust.audit.mixed import Setting, fitted, redrawn, shares
+from crust.audit.mixed import Setting, drawn_surest, fitted, redrawn, shares
 
 EDGES = np.array([0.2, 0.4, 0.6, 0.8, 0.9])
 
@@ -61,7 +61,26 @@ def test_draws_lie_around_the_fit_and_follow_what_is_drawn():
     parts = [np.diff(each, prepend=0.0, append=1.0) for each in (EDGES, everyone)]
     planted = np.cumsum(rng.multinomial(400, parts[0], 300), axis=1)[:, :-1] / 400
     all_above = np.cumsum(rng.multinomial(5000, parts[1], 300), axis=1)[:, :-1] / 5000
-    draws = redrawn(x, planted, all_above, setting)
+    draws = redrawn(x, planted, all_above, np.ones(300), setting)
     assert np.median(expit(draws[:, 0])) == pytest.approx(expit(x[0]), abs=0.01)
     again = np.array([fitted(*draw, setting)[0] for draw in zip(planted[:40], all_above[:40], strict=True)])
     assert np.corrcoef(draws[:40, 0], again)[0, 1] > 0.9  # one step is about as good as fitting anew
+
+
+def test_no_more_is_wrong_than_the_surest_examples_say():
+    """Clean data that the network doubts as it would doubt planted labels: only the surest tell the difference."""
+    right = ndtr(-1.2 + 0.7 * np.array([-0.8416, -0.2533, 0.2533, 0.8416, 1.2816]))
+    without, none, some = (
+        expit(fitted(EDGES, right, Setting(65, 1300, surest=surest))[0])
+        for surest in ((1.0, 1), (0.0, 130), (0.1, 130))
+    )
+    assert without > 0.1
+    assert none < 0.02
+    assert none < some < 0.15
+
+
+def test_the_surest_are_drawn_around_what_was_seen():
+    setting = Setting(100, 1000, surest=(0.2, 200))
+    drawn = drawn_surest(2000, setting, np.random.default_rng(0))
+    assert drawn.mean() == pytest.approx(0.2, abs=0.01)
+    assert 0.03 < drawn.std() < 0.06

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crust.audit.calibration_file import VERSION
-from crust.audit.mixed import Setting, fitted, redrawn, shares
+from crust.audit.mixed import Setting, drawn_surest, fitted, redrawn, shares
 from crust.audit.planting import Plants
 from crust.errors import InputError
 
@@ -29,6 +29,7 @@ __all__ = ["Judged", "calibration", "doubt_by_place"]
 LEVEL = 0.9
 EDGES = (0.2, 0.4, 0.6, 0.8, 0.9)  # of the plants are above the thresholds that the noise rate is read from
 PAIRS = 0.8  # of the plants are above the threshold at which pairs of classes are counted: enough, and few right ones
+WORTH = 0.75  # of a plant for the recall: what two networks find differs by more than chance
 DRAWS = 1000
 POINTS = 100  # of the curve
 HOLDS = (
@@ -95,6 +96,7 @@ def calibration(
     *,
     accidents: float = 0.0,
     dropped: float = 0.0,
+    surest: tuple[float, int] = (1.0, 1),
 ) -> dict[str, Any]:
     """Noise rate, transitions, and precision and recall over the threshold, from an audit and from planted labels.
 
@@ -106,6 +108,7 @@ def calibration(
         rng: draws for the intervals.
         accidents: how often planted labels are right by accident (`Plants`).
         dropped: the share of all examples that was left out when labels were planted.
+        surest: what share of the surest examples is contradicted, of how many (`crust.audit.surest`).
 
     Returns:
         What `calibration.json` holds, but for the facts about the run.
@@ -124,7 +127,7 @@ def calibration(
     _all_known(audit.doubt)
     if m < 10:
         raise InputError(f"only {m} labels could be planted: calibration needs more examples")
-    setting = Setting(m, n, accidents, dropped)
+    setting = Setting(m, n, accidents, dropped, surest)
     ordered, everyone = np.sort(plants.doubt), np.sort(audit.doubt)
     edges = np.unique([ordered[m - max(1, round(share * m))] for share in EDGES])[::-1]
     caught, above = _share_above(ordered, edges), _share_above(everyone, edges)
@@ -134,7 +137,7 @@ def calibration(
     chance, sample = _drawn(ordered, np.concatenate([thresholds, edges]), wrong, rng)
     parts = np.diff(above, prepend=0.0, append=1.0)
     all_above = np.cumsum(rng.multinomial(n, parts, DRAWS), axis=1)[:, :-1] / n
-    xs = redrawn(x, chance[:, len(thresholds) :], all_above, setting)
+    xs = redrawn(x, chance[:, len(thresholds) :], all_above, drawn_surest(DRAWS, setting, rng), setting)
     rates, found, _ = shares(chance[:, : len(thresholds)], xs, setting)
     precision = np.minimum(1.0, rates[:, None] * found / (flagged / n))
     recall = shares(sample[:, : len(thresholds)], xs, setting)[1]
@@ -171,11 +174,11 @@ def _drawn(
     """In every draw: what share of such labels as were planted is above each threshold, and of `wrong` of them."""
     places = np.searchsorted(ordered, thresholds, side="left") + 1
     weights = np.concatenate([[0.5], np.ones(len(ordered)), [0.5]])
+    fewer = np.concatenate([[0.5], np.full(len(ordered), WORTH), [0.5]])
     chance, sample = np.empty((DRAWS, len(places))), np.empty((DRAWS, len(places)))
     for draw in range(DRAWS):
-        each = rng.dirichlet(weights)
-        chance[draw] = _above(each)[places]
-        sample[draw] = _above(rng.multinomial(wrong, each))[places] / wrong
+        chance[draw] = _above(rng.dirichlet(weights))[places]
+        sample[draw] = _above(rng.multinomial(wrong, rng.dirichlet(fewer)))[places] / wrong
     return chance, sample
 
 

@@ -5,7 +5,11 @@ what is found of the planted ones. R, the share of the right ones that is doubte
 thresholds it would be next to nothing if the network knew the data; networks that do not know it doubt right labels of
 hard examples too. So R is taken to follow W by the usual curve of detection (binormal: Φ⁻¹(R) = −A + B Φ⁻¹(W)), whose
 two numbers are fitted together with η. The true curves of runs on CIFAR-10 are nearly straight in these terms, with a
-slope B of 0.83 under symmetric noise of 0.2 and 0.87 under 0.5; left free, B makes the noise rate much less sure.
+slope B of 0.83 under symmetric noise of 0.2 and 0.87 under 0.5.
+
+This alone would take a network's doubts about clean data for noise. So there is a bound: no more labels are wrong than
+are contradicted among the examples that the network is surest of, give or take what is missed there
+(`crust.audit.surest`).
 """
 
 from __future__ import annotations
@@ -15,12 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
-from scipy.special import expit, ndtr, ndtri
+from scipy.special import expit, logit, ndtr, ndtri
 
 Array = NDArray[np.float64]
 APART = (2.5, 1.5)  # A and its spread: what is usual, where the numbers do not say
 SLOPE = (np.log(0.85), 0.05)  # the same of log B
-LOW, HIGH = (-7.0, 0.0, -1.0), (5.0, 8.0, 1.0)  # of logit η, A, log B
+MISSED = 0.2  # of the wrong labels may be missed among the surest, or so
+LOW, HIGH = (-10.0, 0.0, -1.0), (5.0, 8.0, 1.0)  # of logit η, A, log B
 STARTS = ((-1.5, 2.0, -0.1), (0.0, 1.5, -0.1), (-3.0, 2.0, -0.1))
 EDGE = 1e-6
 
@@ -34,12 +39,14 @@ class Setting:
         examples: how many there are in all.
         accidents: how often a planted label is right by accident, for each that was wrong before (`Plants`).
         dropped: the share of all examples that was left out, most of them with wrong labels.
+        surest: the share of the surest examples whose label is contradicted, and how many these are.
     """
 
     planted: int
     examples: int
     accidents: float = 0.0
     dropped: float = 0.0
+    surest: tuple[float, int] = (1.0, 1)
 
 
 def shares(planted: Array, x: Array, setting: Setting) -> tuple[Array, Array, Array]:
@@ -80,39 +87,53 @@ def fitted(planted: Array, everyone: Array, setting: Setting) -> Array:
         0.3
     """
     fits = [
-        least_squares(lambda x: _misfits(x, planted, everyone, setting), start, bounds=(LOW, HIGH)) for start in STARTS
+        least_squares(lambda x: _misfits(x, planted, everyone, setting.surest[0], setting), start, bounds=(LOW, HIGH))
+        for start in STARTS
     ]
     return np.asarray(min(fits, key=lambda fit: fit.cost).x)
 
 
-def redrawn(x: Array, planted: Array, everyone: Array, setting: Setting) -> Array:
+def redrawn(x: Array, planted: Array, everyone: Array, surest: Array, setting: Setting) -> Array:
     """What would have been fitted, about, to other numbers: one step of Gauss and Newton from the fit.
 
     Args:
         x: the fit.
         planted: a row of shares for each draw.
         everyone: the same of all labels.
+        surest: the share of the surest that is contradicted, one for each draw.
         setting: what is known beforehand.
 
     Returns:
         A row for each draw.
     """
-    middle = (planted.mean(axis=0), everyone.mean(axis=0))
+    middle = (planted.mean(axis=0), everyone.mean(axis=0), setting.surest[0])
     steps = 1e-4 * np.eye(3)
     slopes = np.array([_misfits(x + h, *middle, setting) - _misfits(x - h, *middle, setting) for h in steps]).T / 2e-4
-    misfits = np.array([_misfits(x, *draw, setting) for draw in zip(planted, everyone, strict=True)])
+    misfits = np.array([_misfits(x, *draw, setting) for draw in zip(planted, everyone, surest, strict=True)])
     moves = (misfits - misfits.mean(axis=0)) @ np.linalg.pinv(slopes).T
-    return np.clip(x - moves, LOW, HIGH)
+    found = np.clip(x - moves, LOW, HIGH)
+    rate = expit(x[0])  # moves along the rate itself: next to 0 its logit goes anywhere
+    found[:, 0] = np.clip(logit(np.clip(rate - rate * (1 - rate) * moves[:, 0], EDGE, 1 - EDGE)), LOW[0], HIGH[0])
+    return found
 
 
-def _misfits(x: Array, planted: Array, everyone: Array, setting: Setting) -> Array:
-    """Between thresholds: how far the shares of all labels are from what is expected, in standard deviations."""
+def drawn_surest(count: int, setting: Setting, rng: np.random.Generator) -> Array:
+    """What share of the surest might as well have been contradicted, in so many draws."""
+    share, asked = setting.surest
+    return np.asarray(rng.binomial(asked, share, count) / asked * rng.normal(1.0, MISSED, count))
+
+
+def _misfits(x: Array, planted: Array, everyone: Array, surest: float, setting: Setting) -> Array:
+    """In standard deviations: between thresholds, how far the shares of all labels are from what is expected; how far
+    the noise rate is beyond what the surest say; how far the curve is from what is usual."""
     rate, wrong, right = shares(planted, x, setting)
     expected = np.maximum(_parts(rate * wrong + (1 - rate) * right), EDGE)
     chance = np.maximum(_parts(planted), 1 / setting.planted)
     spread = np.sqrt(expected / setting.examples + rate**2 * chance / setting.planted)
+    share, asked = setting.surest
+    beyond = min(0.0, surest - float(rate)) / np.hypot(np.sqrt(share * asked + 1) / asked, MISSED * share)
     prior = [(x[1] - APART[0]) / APART[1], (x[2] - SLOPE[0]) / SLOPE[1]]
-    return np.concatenate([(_parts(everyone) - expected) / spread, prior])
+    return np.concatenate([(_parts(everyone) - expected) / spread, [beyond], prior])
 
 
 def _parts(above: Array) -> Array:

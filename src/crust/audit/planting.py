@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from crust.audit.surest import surest_disagree
+
 LEAST = 0.05  # of the examples are planted at least
 ENOUGH = 200  # planted labels are enough, where that is more
 SHARE = 0.4  # of the suspects are planted at most, where that is less
 TAKEN = 0.45  # of the surest suspects are left out
 FEW = 2  # examples of a label are kept in any case
-SUREST, JUDGED = 0.1, 100  # of the examples of each suggested class say how many are wrong; so many in all at least
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def draw_plants(
     count = round(float(np.clip(SHARE * len(suspects), LEAST * n, max(ENOUGH, LEAST * n))))
     suspects = suspects[np.argsort(-doubt[suspects], kind="stable")]
     dropped = _dropped(suspects[: round(count / TAKEN)], given, rng)
-    models = suspects[: max(1, round(n * _first_rate(given, suggested, probability, classes)))]
+    models = suspects[: max(1, round(n * surest_disagree(given, suggested, probability, classes)[0]))]
     kept = np.ones(n, bool)
     kept[dropped] = False
     waiting = [rng.permutation(np.flatnonzero(kept & (given == label))).tolist() for label in range(classes)]
@@ -106,23 +107,6 @@ def _dropped(top: NDArray[np.int64], given: NDArray[np.int64], rng: np.random.Ge
             left[given[i]] -= 1
             found.append(i)
     return np.array(sorted(found), np.int64)
-
-
-def _first_rate(
-    given: NDArray[np.int64], suggested: NDArray[np.int64], probability: NDArray[np.float64], classes: int
-) -> float:
-    """About how many labels are wrong: the share of other labels among the surest suggestions of each class.
-
-    On CIFAR-10: 0.22 where 0.20 are wrong, 0.45 where it is 0.50, 0.10 on the human labels `aggre` where it is 0.09.
-    """
-    share = max(SUREST, JUDGED / len(given))
-    found = []
-    for name in range(classes):
-        members = np.flatnonzero(suggested == name)
-        order = members[np.argsort(-probability[members], kind="stable")]
-        found.append(order[: max(1, round(share * len(order)))])
-    sure = np.concatenate(found)
-    return float((given[sure] != suggested[sure]).mean())
 
 
 def _pairs(
