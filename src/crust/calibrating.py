@@ -15,7 +15,7 @@ from crust.api import as_examples, fit
 from crust.audit.calibration import Judged, calibration, doubt_by_place
 from crust.audit.calibration_file import write_calibration
 from crust.audit.planting import Plants, draw_plants
-from crust.audit.surest import surest_disagree
+from crust.audit.surest import Surest, contradicted, noticed
 from crust.audit.tables import read_audit, read_table
 from crust.errors import InputError
 from crust.methods import METHODS
@@ -76,8 +76,7 @@ def calibrate(
     audit = judged(table, classes)
     seed = int(config["experiment"]["seed"])
     rng = randomness.numpy_rng(seed, "plants")
-    probability = table.sort_values("index")["probability"].to_numpy()
-    plants = draw_plants(audit.doubt, audit.given, audit.suggested, probability, len(classes), rng)
+    plants = draw_plants(audit.doubt, audit.given, audit.suggested, audit.probability, len(classes), rng)
     planted = train.with_labels(plants.labels).subset(plants.kept)
     plain = (
         None
@@ -85,8 +84,7 @@ def calibrate(
         else as_examples(plain_set, train.decode(train.labels), like=train).subset(plants.kept)
     )
     second, seconds = _train_again(folder, config, planted, model, val_set, plain, report)
-    surest = surest_disagree(audit.given, audit.suggested, probability, len(classes))
-    found = from_plants(audit, judged(second, classes), plants, surest, classes, seed)
+    found = from_plants(audit, judged(second, classes), plants, classes, seed)
     found["plants"] = {
         "count": len(plants.planted),
         "share": round(len(plants.planted) / len(audit.given), 5),
@@ -98,22 +96,21 @@ def calibrate(
     return found
 
 
-def from_plants(
-    audit: Judged, second: Judged, plants: Plants, surest: tuple[float, int], classes: list[Any], seed: int
-) -> dict[str, Any]:
+def from_plants(audit: Judged, second: Judged, plants: Plants, classes: list[Any], seed: int) -> dict[str, Any]:
     """The calibration, from the audits of the run and of the training with planted labels."""
-    some = plants.planted
-    doubt = doubt_by_place(audit.doubt, second.doubt, plants)
-    planted = np.isin(plants.kept, some)
+    k, planted = len(classes), np.isin(plants.kept, plants.planted)
     return calibration(
         audit,
-        Judged(doubt, second.given[planted], second.suggested[planted]),
-        audit.given[some],
+        second.rows(planted, doubt_by_place(audit.doubt, second.doubt, plants)),
+        audit.given[plants.planted],
         classes,
         randomness.numpy_rng(seed, "calibration"),
         accidents=plants.accidents,
         dropped=len(plants.dropped) / len(audit.given),
-        surest=surest,
+        surest=Surest(
+            *contradicted(audit.given, audit.suggested, audit.probability, k),
+            *noticed(planted, second.given, second.suggested, second.probability, k),
+        ),
     )
 
 
@@ -124,7 +121,8 @@ def judged(table: Any, classes: list[Any]) -> Judged:
     given, suggested = (table[name].map(position) for name in ("label", "suggested"))
     if given.isna().any() or suggested.isna().any():
         raise InputError("the audit names classes that the run does not know: train again")
-    return Judged(table["doubt"].to_numpy(), given.to_numpy(np.int64), suggested.to_numpy(np.int64))
+    doubt, probability = table["doubt"].to_numpy(), table["probability"].to_numpy()
+    return Judged(doubt, given.to_numpy(np.int64), suggested.to_numpy(np.int64), probability)
 
 
 def seconds_of(run_dir: str | Path) -> float:

@@ -26,8 +26,9 @@ def simulated(seed, rate=0.2, n=2000, plants=300, classes=3):
     given = np.where(wrong, (true + rng.choice([1, 2], n, p=[0.8, 0.2])) % classes, true)
     doubt = np.where(wrong, rng.beta(6, 1.5, n), rng.beta(1, 12, n))
     seemed = rng.integers(0, classes, plants)
-    planted = Judged(rng.beta(6, 1.5, plants), (seemed + rng.choice([1, 2], plants, p=[0.8, 0.2])) % classes, seemed)
-    found = calibration(Judged(doubt, given, true), planted, seemed, list("abc"), rng)
+    wrongly = (seemed + rng.choice([1, 2], plants, p=[0.8, 0.2])) % classes
+    planted = Judged(rng.beta(6, 1.5, plants), wrongly, seemed, np.ones(plants))
+    found = calibration(Judged(doubt, given, true, np.ones(n)), planted, seemed, list("abc"), rng)
     return found, doubt, given, true
 
 
@@ -117,6 +118,15 @@ def test_a_run_is_calibrated_once_and_found_again(tmp_path):
     (tmp_path / "calibration.json").write_text("{")
     with pytest.raises(InputError, match="cannot be read"):
         read_calibration(tmp_path)
+
+
+def test_clean_data_is_called_clean(tmp_path):
+    """What the network doubts there is right, however much of it looks like what it doubts of the planted labels."""
+    points, _, true = clouds(3, 3.0, n=500)
+    api.fit("mlp", (points, true), epochs=6, batch_size=32, learning_rate=0.05, run_dir=tmp_path)
+    found = calibrate(tmp_path, (points, true))
+    assert found["noise_rate"]["value"] < 0.02
+    assert found["noise_rate"]["high"] < 0.05
 
 
 def test_a_calibration_that_was_stopped_goes_on(tmp_path):

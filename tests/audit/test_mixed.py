@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, logit, ndtr
 
 from crust.audit.mixed import Setting, drawn_surest, fitted, redrawn, shares
+from crust.audit.surest import SILENT, Surest
 
 EDGES = np.array([0.2, 0.4, 0.6, 0.8, 0.9])
 
@@ -72,7 +73,7 @@ def test_no_more_is_wrong_than_the_surest_examples_say():
     right = ndtr(-1.2 + 0.7 * np.array([-0.8416, -0.2533, 0.2533, 0.8416, 1.2816]))
     without, none, some = (
         expit(fitted(EDGES, right, Setting(65, 1300, surest=surest))[0])
-        for surest in ((1.0, 1), (0.0, 130), (0.1, 130))
+        for surest in (SILENT, Surest(0.0, 130, 0.9, 0.3), Surest(0.1, 130, 0.9, 0.3))
     )
     assert without > 0.1
     assert none < 0.02
@@ -80,7 +81,19 @@ def test_no_more_is_wrong_than_the_surest_examples_say():
 
 
 def test_the_surest_are_drawn_around_what_was_seen():
-    setting = Setting(100, 1000, surest=(0.2, 200))
+    setting = Setting(100, 1000, surest=Surest(0.2, 200, 1.0, 0.15))
     drawn = drawn_surest(2000, setting, np.random.default_rng(0))
     assert drawn.mean() == pytest.approx(0.2, abs=0.01)
     assert 0.03 < drawn.std() < 0.06
+
+
+def test_a_network_that_learns_by_heart_sets_no_bound():
+    """It contradicts hardly any of the labels that it is surest of, and hardly any planted one either."""
+    _, wrong, right = shares(EDGES, np.array([logit(0.3), 2.5, -0.16]), Setting(200, 2000))
+    everyone = 0.3 * wrong + 0.7 * right
+    believed, known = (
+        expit(fitted(EDGES, everyone, Setting(200, 2000, surest=Surest(0.03, 200, noticed, 0.3)))[0])
+        for noticed in (1.0, 0.1)
+    )
+    assert believed < 0.15
+    assert known == pytest.approx(0.3, abs=0.03)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from crust.audit.calibration_file import VERSION
 from crust.audit.mixed import Setting, drawn_surest, fitted, redrawn, shares
 from crust.audit.planting import Plants
+from crust.audit.surest import SILENT, Surest
 from crust.errors import InputError
 
 __all__ = ["Judged", "calibration", "doubt_by_place"]
@@ -33,8 +34,8 @@ WORTH = 0.75  # of a plant for the recall: what two networks find differs by mor
 DRAWS = 1000
 POINTS = 100  # of the curve
 HOLDS = (
-    "The estimates hold for noise that depends on the class alone; people err on hard examples, of which less is found "
-    "than is said here."
+    "The estimates hold for noise that depends on the class alone; people err on hard examples, of which more are "
+    "wrong and fewer are found than is said here."
 )
 LIKE = 10  # plants whose weight the overall recall has in that of a class
 
@@ -47,11 +48,17 @@ class Judged:
         doubt: of the given label.
         given: the label.
         suggested: what the network takes it for.
+        probability: how probable that is.
     """
 
     doubt: NDArray[np.float64]
     given: NDArray[np.int64]
     suggested: NDArray[np.int64]
+    probability: NDArray[np.float64]
+
+    def rows(self, some: NDArray[np.bool_], doubt: NDArray[np.float64]) -> Judged:
+        """Some of the examples, with another doubt."""
+        return Judged(doubt, self.given[some], self.suggested[some], self.probability[some])
 
 
 def doubt_by_place(first: NDArray[np.float64], second: NDArray[np.float64], plants: Plants) -> NDArray[np.float64]:
@@ -96,7 +103,7 @@ def calibration(
     *,
     accidents: float = 0.0,
     dropped: float = 0.0,
-    surest: tuple[float, int] = (1.0, 1),
+    surest: Surest = SILENT,
 ) -> dict[str, Any]:
     """Noise rate, transitions, and precision and recall over the threshold, from an audit and from planted labels.
 
@@ -108,7 +115,7 @@ def calibration(
         rng: draws for the intervals.
         accidents: how often planted labels are right by accident (`Plants`).
         dropped: the share of all examples that was left out when labels were planted.
-        surest: what share of the surest examples is contradicted, of how many (`crust.audit.surest`).
+        surest: what the surest examples say; nothing, where it is left out.
 
     Returns:
         What `calibration.json` holds, but for the facts about the run.
@@ -118,8 +125,9 @@ def calibration(
         >>> true = rng.integers(0, 2, 1000)
         >>> given = np.where(rng.random(1000) < 0.2, 1 - true, true)
         >>> doubt = np.where(given == true, rng.beta(1, 9, 1000), rng.beta(9, 1, 1000))
-        >>> planted = Judged(rng.beta(9, 1, 200), 1 - true[:200], true[:200])
-        >>> found = calibration(Judged(doubt, given, true), planted, true[:200], ["a", "b"], rng)["noise_rate"]
+        >>> planted = Judged(rng.beta(9, 1, 200), 1 - true[:200], true[:200], np.ones(200))
+        >>> audit = Judged(doubt, given, true, np.ones(1000))
+        >>> found = calibration(audit, planted, true[:200], ["a", "b"], rng)["noise_rate"]
         >>> bool(found["low"] < np.mean(given != true) < found["high"])
         True
     """

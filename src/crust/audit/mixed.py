@@ -8,8 +8,8 @@ two numbers are fitted together with η. The true curves of runs on CIFAR-10 are
 slope B of 0.83 under symmetric noise of 0.2 and 0.87 under 0.5.
 
 This alone would take a network's doubts about clean data for noise. So there is a bound: no more labels are wrong than
-are contradicted among the examples that the network is surest of, give or take what is missed there
-(`crust.audit.surest`).
+are contradicted among the examples that the network is surest of, made up for what does not show there: of the planted
+labels it is known how many do (`crust.audit.surest`).
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 from scipy.special import expit, logit, ndtr, ndtri
 
+from crust.audit.surest import SILENT, Surest
+
 Array = NDArray[np.float64]
 APART = (2.5, 1.5)  # A and its spread: what is usual, where the numbers do not say
 SLOPE = (np.log(0.85), 0.05)  # the same of log B
-MISSED = 0.2  # of the wrong labels may be missed among the surest, or so
 LOW, HIGH = (-10.0, 0.0, -1.0), (5.0, 8.0, 1.0)  # of logit η, A, log B
 STARTS = ((-1.5, 2.0, -0.1), (0.0, 1.5, -0.1), (-3.0, 2.0, -0.1))
 EDGE = 1e-6
@@ -39,14 +40,14 @@ class Setting:
         examples: how many there are in all.
         accidents: how often a planted label is right by accident, for each that was wrong before (`Plants`).
         dropped: the share of all examples that was left out, most of them with wrong labels.
-        surest: the share of the surest examples whose label is contradicted, and how many these are.
+        surest: what the surest examples say.
     """
 
     planted: int
     examples: int
     accidents: float = 0.0
     dropped: float = 0.0
-    surest: tuple[float, int] = (1.0, 1)
+    surest: Surest = SILENT
 
 
 def shares(planted: Array, x: Array, setting: Setting) -> tuple[Array, Array, Array]:
@@ -86,10 +87,8 @@ def fitted(planted: Array, everyone: Array, setting: Setting) -> Array:
         >>> round(float(expit(x[0])), 2)
         0.3
     """
-    fits = [
-        least_squares(lambda x: _misfits(x, planted, everyone, setting.surest[0], setting), start, bounds=(LOW, HIGH))
-        for start in STARTS
-    ]
+    seen = (planted, everyone, setting.surest.contradicted, setting)
+    fits = [least_squares(_misfits, start, bounds=(LOW, HIGH), args=seen) for start in STARTS]
     return np.asarray(min(fits, key=lambda fit: fit.cost).x)
 
 
@@ -106,7 +105,7 @@ def redrawn(x: Array, planted: Array, everyone: Array, surest: Array, setting: S
     Returns:
         A row for each draw.
     """
-    middle = (planted.mean(axis=0), everyone.mean(axis=0), setting.surest[0])
+    middle = (planted.mean(axis=0), everyone.mean(axis=0), setting.surest.contradicted)
     steps = 1e-4 * np.eye(3)
     slopes = np.array([_misfits(x + h, *middle, setting) - _misfits(x - h, *middle, setting) for h in steps]).T / 2e-4
     misfits = np.array([_misfits(x, *draw, setting) for draw in zip(planted, everyone, surest, strict=True)])
@@ -119,8 +118,9 @@ def redrawn(x: Array, planted: Array, everyone: Array, surest: Array, setting: S
 
 def drawn_surest(count: int, setting: Setting, rng: np.random.Generator) -> Array:
     """What share of the surest might as well have been contradicted, in so many draws."""
-    share, asked = setting.surest
-    return np.asarray(rng.binomial(asked, share, count) / asked * rng.normal(1.0, MISSED, count))
+    sure = setting.surest
+    shares = rng.binomial(sure.asked, sure.contradicted, count) / sure.asked
+    return np.asarray(shares * rng.normal(1.0, sure.spread, count))
 
 
 def _misfits(x: Array, planted: Array, everyone: Array, surest: float, setting: Setting) -> Array:
@@ -128,10 +128,11 @@ def _misfits(x: Array, planted: Array, everyone: Array, surest: float, setting: 
     the noise rate is beyond what the surest say; how far the curve is from what is usual."""
     rate, wrong, right = shares(planted, x, setting)
     expected = np.maximum(_parts(rate * wrong + (1 - rate) * right), EDGE)
-    chance = np.maximum(_parts(planted), 1 / setting.planted)
-    spread = np.sqrt(expected / setting.examples + rate**2 * chance / setting.planted)
-    share, asked = setting.surest
-    beyond = min(0.0, surest - float(rate)) / np.hypot(np.sqrt(share * asked + 1) / asked, MISSED * share)
+    caught = np.maximum(_parts(planted), 1 / setting.planted)
+    spread = np.sqrt(expected / setting.examples + rate**2 * caught / setting.planted)
+    sure = setting.surest
+    chance = np.sqrt(sure.contradicted * sure.asked + 1) / sure.asked
+    beyond = min(0.0, surest - sure.noticed * float(rate)) / np.hypot(chance, sure.spread * sure.contradicted)
     prior = [(x[1] - APART[0]) / APART[1], (x[2] - SLOPE[0]) / SLOPE[1]]
     return np.concatenate([(_parts(everyone) - expected) / spread, [beyond], prior])
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crust.audit.surest import surest_disagree
+from crust.audit.surest import contradicted
 
 LEAST = 0.05  # of the examples are planted at least
 ENOUGH = 200  # planted labels are enough, where that is more
@@ -85,7 +85,7 @@ def draw_plants(
     count = round(float(np.clip(SHARE * len(suspects), LEAST * n, max(ENOUGH, LEAST * n))))
     suspects = suspects[np.argsort(-doubt[suspects], kind="stable")]
     dropped = _dropped(suspects[: round(count / TAKEN)], given, rng)
-    models = suspects[: max(1, round(n * surest_disagree(given, suggested, probability, classes)[0]))]
+    models = suspects[: max(1, round(n * contradicted(given, suggested, probability, classes)[0]))]
     kept = np.ones(n, bool)
     kept[dropped] = False
     waiting = [rng.permutation(np.flatnonzero(kept & (given == label))).tolist() for label in range(classes)]
