@@ -77,6 +77,16 @@ def test_planted_labels_go_where_the_noise_goes():
     assert set(plants.labels[plants.planted]) == {1}
 
 
+def test_where_next_to_nothing_is_wrong_labels_are_planted_anywhere():
+    """Not all of the kind of the one suspect: a network would take that for the rule."""
+    audit = audited(rate=0.0, n=1000)
+    audit[0][7] = (audit[0][7] + 1) % 4
+    audit[2][7] = 1.0
+    plants = plant(*audit)
+    pairs = set(zip(audit[0][plants.planted].tolist(), plants.labels[plants.planted].tolist(), strict=True))
+    assert len(pairs) > 8
+
+
 def test_anybody_of_a_label_may_be_planted_easy_or_hard():
     """Those that the run contradicts as often as the others: the noise does not ask what a network knows."""
     audit = audited(n=20_000, knows=0.6)

@@ -85,7 +85,7 @@ def draw_plants(
     count = round(float(np.clip(SHARE * len(suspects), LEAST * n, max(ENOUGH, LEAST * n))))
     suspects = suspects[np.argsort(-doubt[suspects], kind="stable")]
     dropped = _dropped(suspects[: round(count / TAKEN)], given, rng)
-    models = suspects[: max(1, round(n * contradicted(given, suggested, probability, classes)[0]))]
+    models = suspects[: round(n * contradicted(given, suggested, probability, classes)[0])]
     kept = np.ones(n, bool)
     kept[dropped] = False
     waiting = [rng.permutation(np.flatnonzero(kept & (given == label))).tolist() for label in range(classes)]
@@ -117,12 +117,18 @@ def _pairs(
     classes: int,
     rng: np.random.Generator,
 ) -> list[tuple[int, int]]:
-    """What to take for what, as the models are; anything for anything where there are none."""
-    if len(models):
-        drawn = rng.choice(models, count)
-        return list(zip(suggested[drawn].tolist(), given[drawn].tolist(), strict=True))
-    seems = given[rng.integers(len(given), size=count)]
-    return list(zip(seems.tolist(), ((seems + rng.integers(1, classes, count)) % classes).tolist(), strict=True))
+    """What to take for what: as the models are, each at most once on average, and beyond that anything for anything.
+
+    Many plants of one kind would be a noise of their own, which a network takes for the rule.
+    """
+    few = min(count, len(models))
+    drawn = rng.choice(models, few) if few else models
+    seems = given[rng.integers(len(given), size=count - few)]
+    other = (seems + rng.integers(1, classes, count - few)) % classes
+    return [
+        *zip(suggested[drawn].tolist(), given[drawn].tolist(), strict=True),
+        *zip(seems.tolist(), other.tolist(), strict=True),
+    ]
 
 
 def _accidents(
