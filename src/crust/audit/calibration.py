@@ -25,7 +25,7 @@ from crust.audit.planting import Plants
 from crust.audit.surest import SILENT, Surest
 from crust.errors import InputError
 
-__all__ = ["Judged", "calibration", "doubt_by_place"]
+__all__ = ["calibration", "doubt_by_place"]
 
 LEVEL = 0.9
 EDGES = (0.2, 0.4, 0.6, 0.8, 0.9)  # of the plants are above the thresholds that the noise rate is read from
