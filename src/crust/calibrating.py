@@ -98,7 +98,7 @@ def calibrate(
 
 def from_plants(audit: Judged, second: Judged, plants: Plants, classes: list[Any], seed: int) -> dict[str, Any]:
     """The calibration, from the audits of the run and of the training with planted labels."""
-    k, planted = len(classes), np.isin(plants.kept, plants.planted)
+    planted = np.isin(plants.kept, plants.planted)
     return calibration(
         audit,
         second.rows(planted, doubt_by_place(audit.doubt, second.doubt, plants)),
@@ -108,8 +108,8 @@ def from_plants(audit: Judged, second: Judged, plants: Plants, classes: list[Any
         accidents=plants.accidents,
         dropped=len(plants.dropped) / len(audit.given),
         surest=Surest(
-            *contradicted(audit.given, audit.suggested, audit.probability, k),
-            *noticed(planted, second.given, second.suggested, second.probability, k),
+            *contradicted(audit.given, audit.suggested, audit.probability),
+            *noticed(planted, second.given, second.suggested, second.probability),
         ),
     )
 

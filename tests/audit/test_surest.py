@@ -9,7 +9,7 @@ from crust.audit.surest import contradicted, noticed, surest
 def test_the_surest_of_each_suggested_class():
     rng = np.random.default_rng(0)
     suggested, probability = rng.integers(0, 3, 3000), rng.random(3000)
-    found = surest(suggested, probability, 4)  # a class that is never suggested has none
+    found = surest(suggested, probability)
     assert len(set(found.tolist())) == len(found) == sum(round(0.1 * (suggested == name).sum()) for name in range(3))
     for name in range(3):
         mine = np.isin(np.arange(3000), found) & (suggested == name)
@@ -17,8 +17,8 @@ def test_the_surest_of_each_suggested_class():
 
 
 def test_of_few_examples_more_are_asked():
-    assert len(surest(np.zeros(200, np.int64), np.ones(200), 2)) == 100
-    assert len(surest(np.zeros(50, np.int64), np.ones(50), 2)) == 50
+    assert len(surest(np.zeros(200, np.int64), np.ones(200))) == 100
+    assert len(surest(np.zeros(50, np.int64), np.ones(50))) == 50
 
 
 def test_noise_that_does_not_ask_how_easy_an_example_is_shows_as_often_as_it_is():
@@ -26,11 +26,11 @@ def test_noise_that_does_not_ask_how_easy_an_example_is_shows_as_often_as_it_is(
     true, probability = rng.integers(0, 5, 20_000), rng.random(20_000)
     labels = np.where(rng.random(20_000) < 0.3, (true + 1) % 5, true)
     suggested = np.where(rng.random(20_000) < probability, true, rng.integers(0, 5, 20_000))  # wrong where unsure
-    share, asked = contradicted(labels, suggested, probability, 5)
+    share, asked = contradicted(labels, suggested, probability)
     assert asked == pytest.approx(2000, abs=10)
     assert share == pytest.approx(0.3, abs=0.06)
     planted = rng.random(20_000) < 0.05
-    seen, spread = noticed(planted, np.where(planted, (true + 2) % 5, labels), suggested, probability, 5)
+    seen, spread = noticed(planted, np.where(planted, (true + 2) % 5, labels), suggested, probability)
     assert seen > 0.8
     assert spread == pytest.approx(0.1, abs=0.02)
 
@@ -38,6 +38,6 @@ def test_noise_that_does_not_ask_how_easy_an_example_is_shows_as_often_as_it_is(
 def test_what_is_learnt_by_heart_is_not_noticed():
     labels = np.arange(1000) % 4
     planted = np.arange(1000) % 9 == 0
-    seen, spread = noticed(planted, labels, labels, np.ones(1000), 4)
+    seen, spread = noticed(planted, labels, labels, np.ones(1000))
     assert seen < 0.1
     assert spread == 1.0

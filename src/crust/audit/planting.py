@@ -85,7 +85,7 @@ def draw_plants(
     count = round(float(np.clip(SHARE * len(suspects), LEAST * n, max(ENOUGH, LEAST * n))))
     suspects = suspects[np.argsort(-doubt[suspects], kind="stable")]
     dropped = _dropped(suspects[: round(count / TAKEN)], given, rng)
-    models = suspects[: round(n * contradicted(given, suggested, probability, classes)[0])]
+    models = suspects[: round(n * contradicted(given, suggested, probability)[0])]
     kept = np.ones(n, bool)
     kept[dropped] = False
     waiting = [rng.permutation(np.flatnonzero(kept & (given == label))).tolist() for label in range(classes)]

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from crust.training.noise_rate import surest_of
+
 SHARE, LEAST = 0.1, 100  # of the examples of each suggested class are asked; so many in all at least
 
 
@@ -31,24 +33,18 @@ class Surest:
 SILENT = Surest(1.0, 1, 1.0, 0.0)  # they set no bound
 
 
-def surest(suggested: NDArray[np.int64], probability: NDArray[np.float64], classes: int) -> NDArray[np.int64]:
+def surest(suggested: NDArray[np.int64], probability: NDArray[np.float64]) -> NDArray[np.int64]:
     """Positions of the examples of each suggested class that are most probably of it.
 
     Example:
-        >>> surest(np.repeat([0, 1], 500), np.linspace(0, 1, 1000), 2).tolist()[::25]
-        [499, 474, 999, 974]
+        >>> surest(np.repeat([0, 1], 500), np.linspace(0, 1, 1000)).tolist()[::25]
+        [450, 475, 950, 975]
     """
-    share = max(SHARE, LEAST / max(1, len(suggested)))
-    found = []
-    for name in range(classes):
-        members = np.flatnonzero(suggested == name)
-        order = members[np.argsort(-probability[members], kind="stable")]
-        found.append(order[: max(1, round(share * len(order)))])
-    return np.concatenate(found)
+    return surest_of(suggested, probability, max(SHARE, LEAST / max(1, len(suggested))))
 
 
 def contradicted(
-    given: NDArray[np.int64], suggested: NDArray[np.int64], probability: NDArray[np.float64], classes: int
+    given: NDArray[np.int64], suggested: NDArray[np.int64], probability: NDArray[np.float64]
 ) -> tuple[float, int]:
     """The share of other labels among the surest suggestions of each class, and how many these are.
 
@@ -58,10 +54,10 @@ def contradicted(
 
     Example:
         >>> suggested, probability = np.repeat([0, 1], 500), np.linspace(0.5, 1, 1000)
-        >>> contradicted(np.where(np.arange(1000) % 10 == 0, 1 - suggested, suggested), suggested, probability, 2)
+        >>> contradicted(np.where(np.arange(1000) % 10 == 0, 1 - suggested, suggested), suggested, probability)
         (0.1, 100)
     """
-    sure = surest(suggested, probability, classes)
+    sure = surest(suggested, probability)
     return float((given[sure] != suggested[sure]).mean()), len(sure)
 
 
@@ -70,7 +66,6 @@ def noticed(
     given: NDArray[np.int64],
     suggested: NDArray[np.int64],
     probability: NDArray[np.float64],
-    classes: int,
 ) -> tuple[float, float]:
     """What share of the planted labels shows up among the surest examples, and how far that may be off.
 
@@ -81,15 +76,14 @@ def noticed(
         given: the labels that the second network was trained on.
         suggested: what it suggests.
         probability: how probable that is.
-        classes: how many there are.
 
     Example:
         >>> planted, true = np.arange(1000) % 5 == 0, np.arange(1000) % 2
-        >>> share, spread = noticed(planted, np.where(planted, 1 - true, true), true, np.ones(1000), 2)
+        >>> share, spread = noticed(planted, np.where(planted, 1 - true, true), true, np.ones(1000))
         >>> round(share, 2), round(spread, 2)
         (1.0, 0.22)
     """
-    sure = surest(suggested, probability, classes)
+    sure = surest(suggested, probability)
     seen = int((planted[sure] & (given[sure] != suggested[sure])).sum())
     expected = float(planted.mean()) * len(sure)
     return min(1.0, (seen + 0.5) / (expected + 0.5)), 1 / math.sqrt(seen + 1)

@@ -76,11 +76,19 @@ def surest(probabilities: NDArray[np.floating], share: float = SURE) -> NDArray[
         [0, 2, 3]
     """
     top = np.sort(probabilities, axis=1)
-    margin = top[:, -1] - top[:, -2]
-    predictions = probabilities.argmax(axis=1)
+    return surest_of(probabilities.argmax(axis=1), top[:, -1] - top[:, -2], share)
+
+
+def surest_of(predictions: NDArray[np.int64], sureness: NDArray[np.floating], share: float) -> NDArray[np.int64]:
+    """Positions of the surest so many of each predicted class, at least one of each that occurs.
+
+    Example:
+        >>> surest_of(np.array([0, 0, 0, 1]), np.array([0.8, 0.2, 0.6, 0.4]), 0.5).tolist()
+        [0, 2, 3]
+    """
     found = []
     for name in np.unique(predictions):
         members = np.flatnonzero(predictions == name)
-        order = members[np.argsort(-margin[members], kind="stable")]
+        order = members[np.argsort(-sureness[members], kind="stable")]
         found.append(order[: max(1, round(share * len(order)))])
     return np.sort(np.concatenate(found))
