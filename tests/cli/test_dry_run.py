@@ -21,6 +21,26 @@ def test_time_and_room_say_how_many_runs_they_are_of(tmp_path, monkeypatch, caps
     assert " for all runs" in shown
 
 
+def test_times_are_known_before_the_data_is_here(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert call("reproduce figure1 --methods crust --seeds 1 --dry-run --data-dir nowhere") == 0
+    shown = capsys.readouterr().out
+    assert "time: about " in shown
+    assert "not ready, 3 runs: cifar10 is not in nowhere, and will be downloaded" in shown
+    assert not list(tmp_path.iterdir())
+
+
+def test_runs_are_told_apart_on_their_own_dataset_alone(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = "scale: smoke\nlabels: true\nmethod: erm\n"
+    runs = "  - {epochs: 3}\n  - {data: missing.npz, drops: [0.3333333333333333, 0.9]}\n  - {data: missing.npz}\n"
+    Path("grid.yaml").write_text(f"{text}runs:\n{runs}")
+    assert call("reproduce --grid grid.yaml --dry-run") == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if " true " in line]
+    assert [row[2:4] for row in rows if row[0] == "digits"] == [["erm", "0"]]  # the method, and the seed to run
+    assert [row[3] for row in rows if row[0] == "missing.npz"] == ["drops=1/3,0.9", "drops=2/3,5/6"]
+
+
 def test_the_recipe_names_the_noise_of_the_paper():
     from crust.cli import recipe
     from crust.noise import parse_noise

@@ -42,9 +42,38 @@ def test_every_problem_is_told_of_its_runs_alone(tmp_path):
     good = [tiny(), tiny(labels="human:worse"), tiny(tests=["test"])]
     work = Work(tmp_path / "r.jsonl", tmp_path / "runs", tmp_path, tmp_path / "people.npz")
     found = look([*good, *(spec for spec, _ in wrong.values())], work, download=False)
-    assert set(found.sizes) == {key(spec) for spec in good}
+    absent = wrong["cifar"][0]  # its size is known all the same
+    assert set(found.sizes) == {key(spec) for spec in (*good, absent)}
+    assert found.sizes[key(absent)].examples == 100
     for spec, sentence in wrong.values():
         assert re.search(sentence, found.problems[key(spec)])
+
+
+def test_data_that_is_not_here_has_its_published_size_in_a_dry_run_alone(tmp_path):
+    ten, hundred, few, odd, mini = (
+        make("erm", "symmetric:0.2", scale="paper"),
+        make("erm", "symmetric:0.2", scale="paper", data="cifar100"),
+        make("erm", "symmetric:0.2", scale="cpu"),
+        make("erm", "symmetric:0.2", scale="paper", model="resnet9"),
+        make("erm", "given", scale="paper", data="webvision", model="small_cnn", tests=["test", "imagenet"]),
+    )
+    other = make("erm", "given", scale="paper", data=str(tmp_path / "mine.npz"))
+    specs = [ten, hundred, few, odd, mini, other]
+    work = Work(tmp_path / "r.jsonl", tmp_path / "runs", tmp_path)
+    found = look(specs, work, download=False)
+    assert found.problems.keys() == {key(spec) for spec in specs}
+    sizes = [found.sizes[key(spec)] for spec in (ten, hundred, few, mini)]
+    assert [(size.examples, size.tests, size.shape, size.classes) for size in sizes] == [
+        (50_000, 10_000, (3, 32, 32), 10),
+        (50_000, 10_000, (3, 32, 32), 100),
+        (10_000, 10_000, (3, 32, 32), 10),
+        (65_944, 5_000, (3, 299, 299), 50),
+    ]
+    assert sizes[0].parameters == 464_154
+    assert not found.sizes.keys() & {key(odd), key(other)}
+    absent = look([mini], work)
+    assert not absent.sizes
+    assert "there is no WebVision in" in absent.problems[key(mini)]
 
 
 def test_the_room_is_not_less_than_a_run_takes(tmp_path):

@@ -43,7 +43,7 @@ def show(
     table = Table(box=box.SIMPLE_HEAD)
     for head in ("data", "labels", "run", "seeds to run", "there", "time of a run"):
         table.add_column(head, justify="left" if head in ("data", "labels", "run") else "right")
-    for (name, _), some in by_seeds(specs).items():
+    for name, some in by_seeds(specs):
         mine = [spec for spec in some if key(spec) in open_keys]
         bad = sum(key(spec) in failed for spec in some)
         there = len(some) - len(mine) - sum(key(spec) in failed and key(spec) not in open_keys for spec in some)

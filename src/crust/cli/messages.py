@@ -53,12 +53,13 @@ def duration(seconds: float) -> str:
     """Seconds as people read them.
 
     Example:
-        >>> duration(3.21), duration(75), duration(7300)
-        ('3.2 s', '1 min 15 s', '2 h 1 min')
+        >>> duration(3.21), duration(75), duration(7300), duration(900_000)
+        ('3.2 s', '1 min 15 s', '2 h 1 min', '10 days 10 h')
     """
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
         return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
+    hours = minutes // 60
+    return f"{hours} h {minutes % 60} min" if hours < 100 else f"{hours // 24} days {hours % 24} h"

@@ -16,6 +16,13 @@ from crust.experiments.specs import key
 from crust.methods import METHODS
 from crust.models import build_model
 
+# What named datasets hold, so that a dry run knows times before they are here: training examples, test sets, the shape
+# of an example, classes.
+PUBLISHED: dict[str, tuple[int, dict[str, int], tuple[int, ...], int]] = {
+    "cifar10": (50_000, {"test": 10_000}, (3, 32, 32), 10),
+    "cifar100": (50_000, {"test": 10_000}, (3, 32, 32), 100),
+    "webvision": (65_944, {"test": 2_500, "imagenet": 2_500}, (3, 299, 299), 50),
+}
 TESTS = "give an .npz with x_test and y_test, or a folder with train and test"
 
 
@@ -37,7 +44,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Checked:
-    """By the key of the run: how large it is, or why it cannot be made here."""
+    """By the key of the run: how large it is, and why it cannot be made here; a dry run may know both."""
 
     sizes: dict[str, Size]
     problems: dict[str, str]
@@ -49,7 +56,7 @@ def look(specs: Sequence[Spec], work: Work, *, download: bool = True) -> Checked
     Args:
         specs: from `make`.
         work: where the data is.
-        download: whether a dataset that is not there may be fetched.
+        download: whether a dataset that is not there may be fetched; where not, its runs have their published size.
 
     Example:
         >>> from crust.experiments import make
@@ -69,10 +76,12 @@ def look(specs: Sequence[Spec], work: Work, *, download: bool = True) -> Checked
             bundle = load(data, data_dir=work.data_dir, limit=limit, skip_broken=work.skip_broken)
         except CrustError as error:
             problems |= {key(spec): str(error) for spec in some}
+            if not download:
+                sizes |= _published_sizes(some)
             continue
         kinds: dict[tuple[Any, ...], Size | str] = {}
         for spec in some:
-            kind = (spec["labels"], spec["model"], tuple(spec.get("tests", ())))
+            kind = (spec["labels"], *_kind(spec))
             if kind not in kinds:
                 kinds[kind] = _size(spec, bundle, work)
             found = kinds[kind]
@@ -93,12 +102,40 @@ def _size(spec: Spec, bundle: Bundle, work: Work) -> Size | str:
         tests = named_tests(bundle, spec) or ({} if bundle.test is None else {"test": bundle.test})
         if not tests:
             return f"{spec['data']} has no test set, which accuracy is measured on: {TESTS}"
-        model = build_model(spec["model"], in_shape=train.shape, classes=len(train.classes))
+        weights = _weights(spec, train.shape, len(train.classes))
     except CrustError as error:
         return str(error)
-    weights = sum(parameter.numel() for parameter in model.parameters())
-    measured = sum(map(len, tests.values()))
-    return Size(len(train), measured, tuple(train.shape), len(train.classes), weights)
+    return Size(len(train), sum(map(len, tests.values())), tuple(train.shape), len(train.classes), weights)
+
+
+def _kind(spec: Spec) -> tuple[Any, ...]:
+    """What makes the size of a run, beside its data."""
+    return spec["model"], tuple(spec.get("tests", ()))
+
+
+def _weights(spec: Spec, shape: Sequence[int], classes: int) -> int:
+    """The number of parameters of a run's network."""
+    return sum(each.numel() for each in build_model(spec["model"], in_shape=shape, classes=classes).parameters())
+
+
+def _published_sizes(specs: Sequence[Spec]) -> dict[str, Size]:
+    """How large runs on one dataset will be when it is here, where that is known."""
+    data, limit = specs[0]["data"], specs[0]["limit"]
+    if data not in PUBLISHED:
+        return {}
+    examples, tests, shape, classes = PUBLISHED[data]
+    found: dict[tuple[Any, ...], Size | None] = {}
+    for spec in specs:
+        if _kind(spec) not in found:
+            names = spec.get("tests") or ["test"]
+            try:
+                weights = _weights(spec, shape, classes)
+            except CrustError:  # told when the data is here, or with --skip-missing
+                found[_kind(spec)] = None
+                continue
+            measured = sum(tests.get(name, 0) for name in names)
+            found[_kind(spec)] = Size(min(examples, limit or examples), measured, shape, classes, weights)
+    return {key(spec): size for spec in specs if (size := found[_kind(spec)]) is not None}
 
 
 def _refuse_absent(data: str, work: Work) -> None:

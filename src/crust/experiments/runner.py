@@ -172,23 +172,25 @@ def titles(specs: Sequence[Spec]) -> list[str]:
         >>> titles([make("crust", "true", share=share) for share in (0.3, 0.5)])
         ['cifar10 true crust share=0.3 seed 0', 'cifar10 true crust share=0.5 seed 0']
     """
-    names = {key(spec): name for (name, _), some in by_seeds(specs).items() for spec in some}
+    names = {key(spec): name for name, some in by_seeds(specs) for spec in some}
     return [title(spec, names[key(spec)]) for spec in specs]
 
 
-def by_seeds(specs: Sequence[Spec]) -> dict[tuple[str, str], list[Spec]]:
-    """Runs that differ in their seed alone, together: by method and settings, and by labels and data.
+def by_seeds(specs: Sequence[Spec]) -> list[tuple[str, list[Spec]]]:
+    """Runs that differ in their seed alone, together, called by their method and what tells it apart on this dataset.
 
     Example:
         >>> from crust.experiments import make
         >>> specs = [make("crust", "true", share=share, seed=seed) for seed in (0, 1) for share in (0.3, 0.5)]
-        >>> {name: len(some) for name, some in by_seeds(specs).items()}
-        {('crust share=0.3', 'true'): 2, ('crust share=0.5', 'true'): 2}
+        >>> [(name, len(some)) for name, some in by_seeds(specs)]
+        [('crust share=0.3', 2), ('crust share=0.5', 2)]
     """
     groups: dict[str, list[Spec]] = {}
+    datasets: dict[str, list[Spec]] = {}
     for spec in specs:
         groups.setdefault(_seedless(spec), []).append(spec)
-    return {(entry.row, entry.column): groups[_seedless(entry.spec(""))] for entry in entries_of(specs)}
+        datasets.setdefault(spec["data"], []).append(spec)
+    return [(entry.row, groups[_seedless(entry.spec(""))]) for some in datasets.values() for entry in entries_of(some)]
 
 
 def _seedless(spec: Spec) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from crust.methods import METHODS
 
 __all__ = ["entries_of", "write_grid"]
 
+LONG = 12  # digits of a number from which a fraction is easier to read, and its largest denominator
 COLUMN = ("labels", "data", "limit")  # what a column may differ in; everything else makes a row
 
 
@@ -61,7 +63,7 @@ def entries_of(specs: Sequence[dict[str, Any]]) -> list[Given]:
     for spec, own in zip(specs, flat, strict=True):
         said = varied[own["method"]] | (own_between & _given(spec))
         names = [name for name in own if name in said and name not in ("method", *COLUMN)]
-        row = " ".join([own["method"], *(f"{name}={own[name]}" for name in names)])
+        row = " ".join([own["method"], *(f"{name}={_said(own[name])}" for name in names)])
         column = " ".join([own["labels"], *(f"{name}={own[name]}" for name in several)])
         found.setdefault((row, column), spec)
         seeds.setdefault((row, column), set()).add(spec["experiment"]["seed"])
@@ -69,6 +71,21 @@ def entries_of(specs: Sequence[dict[str, Any]]) -> list[Given]:
         Given(row, column, spec["method"], spec["labels"], seeds=tuple(sorted(seeds[row, column])), given=spec)
         for (row, column), spec in found.items()
     ]
+
+
+def _said(value: Any) -> str:
+    """A setting in words that no other value has.
+
+    Example:
+        >>> _said([1 / 3, 0.9]), _said(["test", "imagenet"]), _said(0.3), _said(True)
+        ('1/3,0.9', 'test,imagenet', '0.3', 'True')
+    """
+    if isinstance(value, (list, tuple)) and value:
+        return ",".join(map(_said, value))
+    if isinstance(value, float) and len(str(value)) > LONG:
+        part = Fraction(value).limit_denominator(LONG)
+        return str(part) if float(part) == value else str(value)
+    return str(value)
 
 
 def _varied(flat: Sequence[dict[str, Any]]) -> set[str]:
