@@ -1,0 +1,49 @@
+"""The table of accuracies in the README says what the result lines and the benchmark say."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from statistics import mean
+
+import pytest
+
+from crust.experiments import read
+from crust.experiments.tables import NOISES, of_runs, runs
+
+ROOT = Path(__file__).parents[2]
+NAMES = {"a random half": "random", "smallest losses": "small-loss"}  # rows that do not name their method
+
+
+def table() -> dict[str, list[str]]:
+    """The rows by their method: symmetric, human, passes, seconds."""
+    text = (ROOT / "README.md").read_text().partition("## How well")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")][1:]
+    found = {}
+    for first, *numbers in rows:
+        named = re.search(r"`([a-z-]+)`", first)
+        found[named[1] if named else NAMES[first]] = [number.strip("*") for number in numbers]
+    return found
+
+
+def test_the_table_is_found():
+    assert len(table()) == 10
+    assert {len(numbers) for numbers in table().values()} == {4}
+
+
+@pytest.mark.parametrize("method", table())
+def test_a_row_is_what_was_measured(method):
+    lines = read(ROOT / "docs" / "results")
+    *accuracies, passes, seconds = table()[method]
+    costs = []
+    for labels, shown in zip(NOISES, accuracies, strict=True):
+        some, plain = runs(lines, method, labels), runs(lines, "erm", labels)
+        assert len(some) == 2, "the README speaks of two seeds"
+        assert shown == f"{100 * mean(of_runs(some, 'accuracy', 'last')):.1f}"
+        own, base = (sum(mean(of_runs(each, "cost", way)) for way in ("forward", "backward")) for each in (some, plain))
+        costs.append(f"{own / base:.2f}")
+    low, high = min(costs), max(costs)
+    assert passes in ((low, "1") if float(low) == 1 else (low,) if low == high else (f"{low} to {high}",))
+    timed = json.loads((ROOT / "benchmarks" / "results" / "methods.json").read_text())["methods"]
+    assert float(seconds) == pytest.approx(next(row["seconds"] for row in timed if row["method"] == method), abs=0.006)
