@@ -46,6 +46,26 @@ def refused(capsys, words, sentence):
     assert sentence in shown, shown
 
 
+def test_tables_without_running_anything(here, capsys):
+    assert call("reproduce --grid grid.yaml --methods erm -q") == 0
+    one, two = Path("runs/grid/results.jsonl").read_text().splitlines(keepends=True)
+    Path("elsewhere").mkdir()
+    Path("elsewhere/mine.jsonl").write_text(two)
+    shutil.rmtree("runs")
+    refused(capsys, "--grid grid.yaml --tables", "none of the 4 runs has a result in runs/grid: leave out --tables")
+    refused(capsys, "--grid grid.yaml --tables --dry-run", "--tables and --dry-run exclude each other")
+    assert not Path("runs").exists()
+    Path("all").mkdir()
+    Path("all/results.jsonl").write_text(one)
+    assert call("reproduce --grid grid.yaml --tables --results elsewhere -o all") == 0
+    shown = capsys.readouterr()
+    assert not shown.err
+    assert shown.out.splitlines()[0] == "grid.yaml: 2 of 4 runs are there"
+    assert {path.name for path in Path("all").iterdir()} == {"results.jsonl", "grid.md", "grid.csv", "results.html"}
+    assert Path("all/results.jsonl").read_text() == one
+    assert "Missing: 2 of 4 runs" in Path("all/grid.md").read_text()
+
+
 def test_a_grid_is_run_once_and_written_down(here, capsys):
     assert call("reproduce --grid grid.yaml") == 0
     shown = capsys.readouterr()

@@ -4,43 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from crust.cli.grid_asked import Asked, check_folder, read_asked, read_engine, read_known
 from crust.cli.grid_progress import GridProgress
 from crust.cli.messages import Stopped, show_log
-from crust.errors import InputError, choices
+from crust.errors import InputError
 
 if TYPE_CHECKING:
     from crust.experiments.checks import Checked
-    from crust.experiments.engines.work import Engine, Spec, Work
+    from crust.experiments.engines.work import Spec, Work
 
 WHAT = "What to run"
 WHERE = "Where it runs"
 DATA = "Data and results"
 MANY = 5  # failures that are shown one by one
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What the command line asks for: experiments of the paper, or a grid; at a scale, with seeds; and its runs."""
-
-    names: list[str]
-    grid: Path | None
-    scale: str
-    seeds: int | list[int] | None
-    specs: list[Spec]
-
-    @property
-    def title(self) -> str:
-        """In a few words."""
-        return str(self.grid) if self.grid is not None else f"{', '.join(self.names)} at scale {self.scale}"
 
 
 def reproduce(
@@ -75,6 +58,14 @@ def reproduce(
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would run and how long it takes.", rich_help_panel=WHAT)
+    ] = False,
+    tables: Annotated[
+        bool,
+        typer.Option(
+            "--tables",
+            help="Run nothing, and write tables, figures and the page from the results that are there.",
+            rich_help_panel=WHAT,
+        ),
     ] = False,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Also try again what has failed.", rich_help_panel=WHAT)
@@ -134,10 +125,10 @@ def reproduce(
     """Run the paper's experiments, or a grid of your own; what is there already is not run again."""
     show_log(logging.ERROR if quiet else logging.WARNING)
     _check_alone()
-    asked = _asked(what or [], grid, scale, seeds, methods)
+    asked = read_asked(what or [], grid, scale, seeds, methods)
     folder = output or Path("runs") / (f"reproduce-{asked.scale}" if grid is None else grid.stem)
-    _check_folder(folder)
-    place = _engine(engine, jobs, address, cpus, gpus)
+    check_folder(folder)
+    place = read_engine(engine, jobs, address, cpus, gpus)
     if workers < 0:
         raise InputError(f"--workers is {workers}: give a number of processes, or 0 for none")
     if human_labels is not None and not human_labels.is_file():
@@ -153,7 +144,12 @@ def reproduce(
     work = Work(
         folder / "results.jsonl", folder / "runs", data_dir, human_labels, workers=workers, skip_broken=skip_broken
     )
-    known = _known(results or [])
+    known = read_known(results or [])
+    if tables:
+        if dry_run:
+            raise InputError("--tables and --dry-run exclude each other: leave one of them out")
+        _only_tables(asked, [*known, *read(work.results)], folder, quiet)
+        return
     todo = missing(asked.specs, [*read(work.results), *known])
     failed = failures(todo, work.folder)
     if not retry_failed:
@@ -186,7 +182,8 @@ def reproduce(
     left = missing(asked.specs, lines)
     failed = failures(left, work.folder)  # now, or before and not tried again
     if not quiet:
-        _print_summary(asked, work, files, progress, len(left))
+        _print_summary(asked, work, progress, len(left))
+        _print_files(files)
     if failed:
         typer.echo(f"{_runs(len(failed))} failed: --retry-failed tries them again", err=quiet)
         raise typer.Exit(1)
@@ -196,116 +193,6 @@ def _check_alone() -> None:
     from crust.experiments.engines.work import check_alone
 
     check_alone()
-
-
-def _asked(what: list[str], grid: Path | None, scale: str | None, seeds: str | None, methods: str | None) -> Asked:
-    """The runs that the words of the command line mean."""
-    chosen = _seeds(seeds)
-    if grid is not None:
-        from crust.experiments.grid_file import read_grid
-
-        if what:
-            raise InputError(f"{what[0]} and --grid exclude each other: leave one of them out")
-        wanted = list(range(chosen)) if isinstance(chosen, int) else chosen
-        return Asked([], grid, scale or "", chosen, _only(read_grid(grid, scale, wanted), methods))
-    from crust.experiments.paper import EXPERIMENTS
-
-    scale = scale or "cpu"
-    if not what:
-        raise InputError(f"there is nothing to run: name {', '.join(EXPERIMENTS)} or all, or give a --grid")
-    for name in what:
-        choices(name, [*EXPERIMENTS, "all"], "experiment")
-    names = list(dict.fromkeys(what))
-    if "all" in names:
-        from crust.experiments import SCALES
-
-        choices(scale, SCALES, "scale")
-        names = [name for name, one in EXPERIMENTS.items() if scale in one.scales]
-    from crust.experiments import key
-
-    found = {key(spec): spec for name in names for spec in EXPERIMENTS[name].specs(scale, chosen)}
-    return Asked(names, None, scale, chosen, _only(list(found.values()), methods))
-
-
-def _seeds(text: str | None) -> int | list[int] | None:
-    """`--seeds 5` is how many, `--seeds 0,3` which; `--seeds 3,` is the one with number 3."""
-    if text is None:
-        return None
-    words = [word.strip() for word in text.split(",")]
-    if not all(word.isdecimal() and len(word) < 20 for word in words if word) or not any(words):
-        raise InputError(f"--seeds {text}: give how many, as in 5, or which, as in 0,3")
-    numbers = [int(word) for word in words if word]
-    if len(words) == 1:
-        if numbers[0] == 0:
-            raise InputError("--seeds 0 asks for none: give how many, as in 5, or which, as in 0,3")
-        from crust.experiments.specs import MOST_SEEDS
-
-        if numbers[0] > MOST_SEEDS:
-            raise InputError(f"--seeds {text} asks for more than {MOST_SEEDS}: the one of this number is {text},")
-        return numbers[0]
-    return numbers
-
-
-def _only(specs: list[Spec], methods: str | None) -> list[Spec]:
-    """Those of some methods."""
-    if methods is None:
-        return specs
-    there = list(dict.fromkeys(spec["method"] for spec in specs))
-    names = [choices(name.strip(), there, "method of these runs") for name in methods.split(",") if name.strip()]
-    if not names:
-        raise InputError(f"--methods names none: give some of {', '.join(there)}, or leave it out")
-    return [spec for spec in specs if spec["method"] in names]
-
-
-def _check_folder(folder: Path) -> None:
-    try:
-        there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
-        if not there.is_dir():
-            raise InputError(f"-o {folder}: {there} is a file; name a folder")
-        if not os.access(there, os.W_OK | os.X_OK):
-            raise InputError(f"-o {folder} cannot be written to: choose another folder")
-        _check_inside(folder)
-    except OSError as error:  # a name that is too long, a folder above it that nobody may look into
-        reason = (error.strerror or str(error)).lower()
-        raise InputError(f"-o {folder} cannot be used ({reason}): choose another folder") from None
-
-
-def _check_inside(folder: Path) -> None:
-    """What is there from before must be of use: it would be found out when the first run has ended."""
-    results, runs = folder / "results.jsonl", folder / "runs"
-    if runs.exists() and not runs.is_dir():
-        raise InputError(f"-o {folder}: {runs} is a file, where runs go to a folder; take it away")
-    if results.is_dir():
-        raise InputError(f"-o {folder}: {results} is a folder, where results go to a file; take it away")
-    for there in (path for path in (results, runs) if path.exists() and not os.access(path, os.W_OK)):
-        raise InputError(f"-o {folder}: {there} cannot be written to; choose another folder")
-
-
-def _engine(name: str, jobs: int | None, address: str | None, cpus: float | None, gpus: float | None) -> Engine:
-    from crust.experiments import Local, Ray
-
-    choices(name, ("local", "ray"), "engine")
-    if name == "ray":
-        if jobs is not None:
-            raise InputError("--jobs is for --engine local: Ray runs as many as there is room for, see --cpus")
-        return Ray(address, 1 if cpus is None else cpus, gpus or 0)
-    if address is not None:
-        raise InputError("--address is for --engine ray: add that, or leave it out")
-    if gpus is not None:
-        raise InputError("--gpus is for --engine ray: here each of --jobs takes a GPU in turn")
-    if cpus is not None and (cpus < 1 or not cpus.is_integer()):
-        raise InputError(f"--cpus is {cpus:g}: give whole cores, at least 1, or use --engine ray")
-    return Local(1 if jobs is None else jobs, None if cpus is None else int(cpus))
-
-
-def _known(paths: Sequence[Path]) -> list[dict[str, Any]]:
-    """Results from elsewhere."""
-    from crust.experiments import read
-
-    for path in paths:
-        if not os.access(path, os.F_OK):  # also where nobody may look
-            raise InputError(f"there are no results at {path}: name a .jsonl file, or a folder of them")
-    return [line for path in paths for line in read(path, named=True)]
 
 
 def _possible(todo: Sequence[Spec], checked: Checked, skip_missing: bool, quiet: bool) -> list[Spec]:
@@ -383,9 +270,24 @@ def _runs(count: int) -> str:
     return f"{count} run{'s' * (count != 1)}"
 
 
-def _print_summary(asked: Asked, work: Work, files: Sequence[Path], progress: GridProgress, left: int) -> None:
-    whole = len(asked.specs)
-    typer.echo(f"{asked.title}: {whole - left} of {whole} runs are there")
+def _only_tables(asked: Asked, lines: Sequence[dict[str, Any]], folder: Path, quiet: bool) -> None:
+    """What `--tables` does: tables, figures and the page, from results that are there or were named."""
+    from crust.experiments.runner import missing
+
+    left = len(missing(asked.specs, lines))
+    if left == len(asked.specs):
+        raise InputError(
+            f"none of the {_runs(left)} has a result in {folder}: leave out --tables to make them, or name results "
+            "from elsewhere with --results"
+        )
+    files = _write(asked, lines, folder)
+    if not quiet:
+        _print_there(asked, left)
+        _print_files(files)
+
+
+def _print_summary(asked: Asked, work: Work, progress: GridProgress, left: int) -> None:
+    _print_there(asked, left)
     for error in progress.errors[:MANY]:
         typer.echo(f"failed: {error}")
     if len(progress.errors) > MANY:
@@ -393,4 +295,11 @@ def _print_summary(asked: Asked, work: Work, files: Sequence[Path], progress: Gr
     if progress.held:
         typer.echo(f"left to another process: {_runs(progress.held)}")
     typer.echo(f"results: {work.results}")
+
+
+def _print_there(asked: Asked, left: int) -> None:
+    typer.echo(f"{asked.title}: {len(asked.specs) - left} of {len(asked.specs)} runs are there")
+
+
+def _print_files(files: Sequence[Path]) -> None:
     typer.echo(f"written: {', '.join(str(path) for path in files)}")
