@@ -164,19 +164,16 @@ def _tried(lines: Lines) -> str:
 
 
 def of_paper(name: str, kind: str) -> Callable[[Lines], str]:
-    """A table or figure of the paper at the `cpu` scale, as `md` or `csv`.
-
-    Seconds are left out: these runs shared their machine with others.
-    """
+    """A table or figure of the paper at the `cpu` scale, as `md` or `csv`."""
     experiment = EXPERIMENTS[name]
 
     def build(lines: Lines) -> str:
         summary = experiment.summary(lines, "cpu")
         if kind == "md":
-            return experiment.page(summary, seconds=False)
+            return experiment.page(summary)
         if experiment.panels:
             return figure_page.as_csv(summary, experiment.panels)
-        return text.as_csv(summary, seconds=False)
+        return text.as_csv(summary)
 
     return build
 

@@ -135,7 +135,7 @@ def test_what_was_used_and_where_it_is_from():
 def test_the_paper_stands_beside_ours():
     reported = {("co-teaching", "half"): Reported(82.1, 0.6), ("crust", "half"): Reported(86.3)}
     found = summary_of([line("crust", HALF, 0.6)], [0], reported=reported)
-    header, _, erm, co, crust = rows_of(table(found, seconds=False))
+    header, _, erm, co, crust = rows_of(table(found))
     assert header == ["", "half", "paper", "passes", "knows"]
     assert erm[:3] == ["`erm`", "missing", "–"]
     assert co[:3] == ["`co-teaching`", "missing", "82.1 ± 0.6"]

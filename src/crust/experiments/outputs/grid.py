@@ -118,7 +118,6 @@ def write_grid(
     folder: str | Path,
     *,
     title: str = "Results of a grid",
-    seconds: bool = True,
 ) -> list[Path]:
     """Write a grid's results as Markdown, CSV and an HTML page; what is missing is shown as missing.
 
@@ -127,7 +126,6 @@ def write_grid(
         lines: from `read`; those of other runs do no harm.
         folder: made where it is not there.
         title: of the pages.
-        seconds: whether time is compared too, where any can be; not where runs shared their machine with others.
 
     Returns:
         The files: grid.md, grid.csv, results.html.
@@ -144,9 +142,9 @@ def write_grid(
     about = f"{summary.wanted - summary.missing} of {summary.wanted} runs are there."
     runs = [line for line in every if id(line) in used]
     files = {
-        "grid.md": as_markdown(summary, seconds=seconds),
-        "grid.csv": as_csv(summary, seconds=seconds),
-        "results.html": build(title, about, [summary], lines=runs, seconds=seconds),
+        "grid.md": as_markdown(summary),
+        "grid.csv": as_csv(summary),
+        "results.html": build(title, about, [summary], lines=runs),
     }
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)

@@ -48,7 +48,6 @@ def build(
     panels: Mapping[str, Mapping[str, str]] | None = None,
     lines: Iterable[dict[str, Any]] = (),
     source: str = "",
-    seconds: bool = True,
 ) -> Html:
     """The whole page.
 
@@ -59,7 +58,6 @@ def build(
         panels: for those that are figures, by name: their curves and titles.
         lines: the runs that are listed one by one.
         source: where the paper's numbers are from.
-        seconds: whether time is compared, where any can be.
 
     Example:
         >>> text = build("a < b", "Nothing yet.", [])
@@ -69,7 +67,7 @@ def build(
     body: list[object] = [tag("p", about, class_="hint"), _contents(summaries)]
     for summary in summaries:
         drawn = (panels or {}).get(summary.name)
-        parts = _figure(summary, drawn) if drawn else _table(summary, seconds and summary.timed)
+        parts = _figure(summary, drawn) if drawn else _table(summary)
         body.append(tag("div", section(summary.title, *parts, hint=_marked(summary.about)), id=summary.name))
     scales = {summary.scale for summary in summaries} & SCALES.keys()
     body.append(tag("div", _runs(lines, scales or SCALES), id="runs"))
@@ -88,13 +86,13 @@ def _contents(summaries: Sequence[Summary]) -> Html:
 # ------------------------------------------------------------ tables
 
 
-def _table(summary: Summary, seconds: bool) -> list[object]:
+def _table(summary: Summary) -> list[object]:
     pairs = {name: any(summary.cells[at].reported for at in summary.cells if at[1] == name) for name in summary.columns}
     columns = [Column("method", False)]
     for name, paired in pairs.items():
         columns += [Column(name), Column("paper", kind="paper")] if paired else [Column(name)]
     columns += (
-        [Column("passes")] + [Column("seconds")] * seconds + [Column("knows", False, "words")] * informed(summary)
+        [Column("passes")] + [Column("seconds")] * summary.timed + [Column("knows", False, "words")] * informed(summary)
     )
     rows = []
     for row in summary.rows:
@@ -105,10 +103,10 @@ def _table(summary: Summary, seconds: bool) -> list[object]:
             line.append(_ours(cell, row in summary.best(name), summary.digits))
             if paired:
                 line.append(_theirs(cell, row in summary.best_reported(name), summary.digits))
-        line += [_times(cost(cells, of)) for of in ("passes", "seconds")[: 1 + seconds]]
+        line += [_times(cost(cells, of)) for of in ("passes", "seconds")[: 1 + summary.timed]]
         rows.append([*line, Shown(knows(cells), knows(cells), "words")] if informed(summary) else line)
     parts: list[object] = [sortable(summary.title, columns, rows)]
-    parts += [tag("p", _marked(legend(summary, seconds)), class_="hint"), _missing(summary)]
+    parts += [tag("p", _marked(legend(summary)), class_="hint"), _missing(summary)]
     charts = _accuracies(summary)
     if any(charts):
         hint = (

@@ -11,33 +11,30 @@ from crust.experiments.outputs.words import TRUTH, cost, informed, knows, legend
 from crust.experiments.tables import markdown
 
 
-def as_markdown(summary: Summary, source: str = "", *, seconds: bool = True) -> str:
+def as_markdown(summary: Summary, source: str = "") -> str:
     """The page of a table.
 
     Args:
         summary: the table.
         source: where the paper's numbers are from.
-        seconds: whether time is compared too, where any can be; not where runs shared their machine with others.
     """
-    seconds = seconds and summary.timed
     parts = [
         f"# {_safe(summary.title)}",
         _safe(summary.about),
-        table(summary, seconds=seconds),
-        legend(summary, seconds),
+        table(summary),
+        legend(summary),
     ]
     parts += [_safe(missing(summary)), f"The paper: {source}." if source else ""]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def table(summary: Summary, *, seconds: bool = True) -> str:
+def table(summary: Summary) -> str:
     """The table alone."""
-    seconds = seconds and summary.timed
     pairs = {name: any(summary.cells[at].reported for at in summary.cells if at[1] == name) for name in summary.columns}
     header = [""]
     for column, paired in pairs.items():
         header += [_safe(column), "paper"] if paired else [_safe(column)]
-    header += ["passes", "seconds"] if seconds else ["passes"]
+    header += ["passes", "seconds"] if summary.timed else ["passes"]
     rows = []
     for row in summary.rows:
         line = [f"`{row}`"]
@@ -48,7 +45,7 @@ def table(summary: Summary, *, seconds: bool = True) -> str:
                 theirs = reported(None if cell is None else cell.reported, summary.digits)
                 line.append(f"**{theirs}**" if row in summary.best_reported(column) else theirs)
         cells = summary.row(row)
-        line += [_times(cost(cells, of)) for of in (("passes", "seconds") if seconds else ("passes",))]
+        line += [_times(cost(cells, of)) for of in (("passes", "seconds") if summary.timed else ("passes",))]
         rows.append([*line, knows(cells)] if informed(summary) else line)
     return markdown([*header, "knows"] if informed(summary) else header, rows)
 
@@ -75,7 +72,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def as_csv(summary: Summary, *, seconds: bool = True) -> str:
+def as_csv(summary: Summary) -> str:
     """One line a cell; numbers in percent but for the ratios and the AUROC, empty where there is none."""
     buffer = StringIO()
     writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
@@ -98,7 +95,7 @@ def as_csv(summary: Summary, *, seconds: bool = True) -> str:
                 "best_epoch": _plain(_mean(cell.percent(*cell.entry.measure[:-1], "best"))),
                 "audit_auroc": _plain(_mean([value / 100 for value in aurocs]), 4),
                 "passes_relative": _plain(cell.passes, 4),
-                "seconds_relative": _plain(cell.seconds if seconds else None, 4),
+                "seconds_relative": _plain(cell.seconds, 4),
                 "paper_mean": None if paper is None else paper.mean,
                 "paper_sd": None if paper is None else paper.deviation,
                 "knowledge": "; ".join(f"{name} {source}" for name, source in cell.knowledge().items()),

@@ -91,7 +91,7 @@ def cost(cells: Iterable[Cell], of: str) -> float | None:
     return mean(known) if known else None
 
 
-def legend(summary: Summary, seconds: bool) -> str:
+def legend(summary: Summary) -> str:
     """How to read a table."""
     words = (
         "Percent in the last epoch: mean ± standard deviation over seeds, and the number of runs. The best "
@@ -103,7 +103,7 @@ def legend(summary: Summary, seconds: bool) -> str:
         "Passes: examples that went forward or backward through a network, preparation and looks included, relative to "
         "`erm` on the same labels"
     )
-    words += "; seconds likewise. " if seconds else ". "
+    words += "; seconds likewise. " if summary.timed else ". "
     if informed(summary):
         words += (
             "Knows: what a method was told about the noise, and where that is from: estimated from the data, given by "

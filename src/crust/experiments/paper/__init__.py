@@ -95,7 +95,6 @@ def write_page(
     path: str | Path,
     *,
     seeds: int | Iterable[int] | None = None,
-    seconds: bool = True,
 ) -> Path:
     """Write one page with tables that can be sorted, curves, and all runs: an HTML file that needs nothing else.
 
@@ -105,7 +104,6 @@ def write_page(
         scale: `paper`, `cpu` or `smoke`.
         path: of the page.
         seeds: those that are asked for; by default the scale's.
-        seconds: whether time is compared too; not where runs shared their machine with others.
 
     Returns:
         The path.
@@ -117,4 +115,4 @@ def write_page(
         True
     """
     asked = {name: EXPERIMENTS[choices(name, EXPERIMENTS, "experiment")] for name in names}
-    return page_of(asked, lines, scale, path, seeds, seconds)
+    return page_of(asked, lines, scale, path, seeds)

@@ -95,7 +95,6 @@ class Experiment:
         folder: str | Path,
         *,
         seeds: int | Iterable[int] | None = None,
-        seconds: bool = True,
     ) -> list[Path]:
         """Write what the result lines say to a folder; what is missing is shown as missing.
 
@@ -104,7 +103,6 @@ class Experiment:
             scale: `paper`, `cpu` or `smoke`.
             folder: made where it is not there.
             seeds: those that are asked for, as for `specs`.
-            seconds: whether time is compared too; not where runs shared their machine with others.
 
         Returns:
             The files: Markdown and CSV, of a figure also PNG.
@@ -112,21 +110,21 @@ class Experiment:
         summary = self.summary(lines, scale, seeds)
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        files = {f"{self.name}.md": self.page(summary, seconds=seconds).encode()}
+        files = {f"{self.name}.md": self.page(summary).encode()}
         if self.panels:
             files[f"{self.name}.csv"] = figure_page.as_csv(summary, self.panels).encode()
             files |= figure_page.pictures(summary, self.panels)
         else:
-            files[f"{self.name}.csv"] = text.as_csv(summary, seconds=seconds).encode()
+            files[f"{self.name}.csv"] = text.as_csv(summary).encode()
         for name, content in files.items():
             write_whole(place / name, content)
         return [place / name for name in files]
 
-    def page(self, summary: Summary, *, seconds: bool = True) -> str:
+    def page(self, summary: Summary) -> str:
         """Its page in Markdown."""
         if self.panels:
             return figure_page.as_markdown(summary, self.panels)
-        return text.as_markdown(summary, SOURCE if self.reported else "", seconds=seconds)
+        return text.as_markdown(summary, SOURCE if self.reported else "")
 
     def check(self, scale: str) -> str:
         """The scale, or one sentence."""

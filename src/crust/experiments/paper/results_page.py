@@ -19,7 +19,6 @@ def page_of(
     scale: str,
     path: str | Path,
     seeds: int | Iterable[int] | None,
-    seconds: bool,
 ) -> Path:
     """Write the page; those of the experiments that are not defined at the scale are left out."""
     every = list(lines)
@@ -38,7 +37,6 @@ def page_of(
         panels={name: each.panels for name, each in there.items() if each.panels},
         lines=[line for line in every if id(line) in used],
         source=SOURCE,
-        seconds=seconds,
     )
     write_whole(path, text.encode())
     return Path(path)
