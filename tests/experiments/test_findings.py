@@ -71,6 +71,21 @@ def test_verdicts(comparisons, all_of_them, on_the_whole):
     assert on_average(comparisons) == on_the_whole
 
 
+def test_a_size_by_the_noise_is_read_against_half():
+    told = {"knowledge": {"noise_rate": {"value": 0.25, "source": "estimated"}}}
+    lines = [
+        *(made("crust", "symmetric:0.2", last, seed) for seed, last in enumerate((0.60, 0.62))),
+        {**made("crust", "symmetric:0.2", 0.64, 1, share="auto"), "facts": told},
+        made("crust", "symmetric:0.8", 0.2, share="auto"),  # nothing to be read against
+    ]
+    one = found_of(lines)["As many as are right"]
+    assert one.sentences[1] == "Against half of the examples: symmetric 0.2 +2.0 points."
+    rows = {row.split(" | ")[0].strip("| "): row.strip("| ").split(" | ")[1:] for row in one.table.splitlines()[2:]}
+    assert rows["symmetric 0.2"] == ["61.0 ± 1.4 (2)", "64.0 (1)", "75%", "+2.0 (1)"]
+    assert rows["symmetric 0.8"] == ["missing", "20.0 (1)", "–", "missing"]
+    assert rows["asymmetric 0.4"] == ["missing", "missing", "–", "missing"]
+
+
 def baselines(labels, last):
     return [made(name, labels, last) for name in ("erm", *table1.BASELINES)]
 

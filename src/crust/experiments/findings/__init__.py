@@ -11,14 +11,14 @@ from typing import Any
 
 from crust.experiments.entries import Found
 from crust.experiments.findings import costs, methods, parts
-from crust.experiments.findings.numbers import CLEAR, HALF, Finding, Runs
+from crust.experiments.findings.numbers import CLEAR, HALF, NOISES, Finding, Runs
 from crust.experiments.specs import make
 from crust.experiments.tables import CENTRAL, markdown
 
 __all__ = ["findings", "page", "specs"]
 
-# Runs that no table asks for: what the weights are worth, what every selection is read against, and the coresets of
-# other sizes for the paper's own method, by its text and by its code.
+# Runs that no table asks for: what the weights are worth, what every selection is read against, the coresets of
+# other sizes for the paper's own method, by its text and by its code, and a size by the noise for our rule.
 EXTRA: list[tuple[str, str, dict[str, Any]]] = [
     ("crust-paper", HALF, {"weights": "none"}),
     ("crust", HALF, CENTRAL),
@@ -26,6 +26,7 @@ EXTRA: list[tuple[str, str, dict[str, Any]]] = [
     ("random", HALF, {}),
     ("oracle", HALF, {}),
     *((method, HALF, {"share": share}) for share in (0.3, 0.7) for method in methods.PAPERS),
+    *(("crust", labels, {"share": "auto"}) for labels in NOISES),
 ]
 INTRODUCTION = (
     "CIFAR-10 in small: the first 10,000 images, ResNet-8, 40 epochs, no augmentation, coresets of 50% (`crust "
@@ -69,6 +70,7 @@ def findings(found: Found, speed: Mapping[str, Any] | None = None) -> list[Findi
         parts.mixup(runs),
         parts.weights(runs),
         *parts.size(runs),
+        parts.by_noise(runs),
         costs.speed(runs, speed),
         costs.best_epoch(runs),
     ]
