@@ -27,6 +27,27 @@ def table() -> dict[str, list[str]]:
     return found
 
 
+def test_what_stands_below_the_table_is_what_was_measured():
+    lines = read(ROOT / "docs" / "results")
+
+    def last(method, labels, **settings):
+        (one,) = runs(lines, method, labels, **settings)
+        return f"{100 * one['accuracy']['last']:.1f}"
+
+    def passes(*who, **settings):
+        own, base = (runs(lines, *each, **more)[0]["cost"] for each, more in ((who, settings), (("erm", who[1]), {})))
+        return f"{(own['forward'] + own['backward']) / (base['forward'] + base['backward']):.2f}"
+
+    few, asymmetric = "symmetric:0.2", "derangement:0.4"
+    text = (ROOT / "README.md").read_text()
+    assert (
+        f"reaches {last('crust', few, share='auto')} instead of {last('crust', few)}, at "
+        f"{passes('crust', few, share='auto')} times the passes of plain training (`co-teaching` "
+        f"{last('co-teaching', few)} at {passes('co-teaching', few)}; one seed each)"
+    ) in text
+    assert f"{last('co-teaching', asymmetric)} to {last('crust', asymmetric)} (one seed)" in text
+
+
 def test_the_table_is_found():
     assert len(table()) == 10
     assert {len(numbers) for numbers in table().values()} == {4}

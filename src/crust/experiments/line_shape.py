@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 TEXT, OBJECT, NUMBER = (str,), (dict,), (int, float)
@@ -48,4 +49,6 @@ def _missing(there: dict[str, Any], needed: Needed, above: str) -> str | None:
         if not isinstance(there[name], kinds):
             wanted = " or ".join(dict.fromkeys(WORDS[kind] for kind in kinds))
             return f"its {above}{name} is not {wanted}"
+        if isinstance(there[name], float) and not math.isfinite(there[name]):
+            return f"its {above}{name} is {there[name]}, which is no number"
     return None
