@@ -41,6 +41,7 @@ COST = {"forward": 10, "backward": 3, "seconds": {"epoch": 1.0}}
         (one("x", accuracy=None), "its accuracy is not an object"),
         (one("x", accuracy={"last": "much"}), "its accuracy.last is not a number or null"),
         (one("x", accuracy={"last": float("nan")}), "its accuracy.last is nan, which is no number"),
+        (one("x", cost={**COST, "forward": float("inf")}), "its cost.forward is inf, which is no number"),
         (one("x", cost=None), "its cost is not an object"),
         (one("x", cost={}), "it has no cost.forward"),
         (one("x", cost={**COST, "seconds": {"epoch": None}}), "its seconds.epoch is not a number"),
