@@ -64,6 +64,8 @@ def test_differences_are_taken_seed_by_seed():
         ([[4.0, -1.0]], "does not hold", "no clear difference"),  # 1.5 on average, but scattered
         ([[0.5], [0.6], [0.7]], "does not hold", "holds"),  # small, but beyond two standard errors
         ([[-0.5], [0.6], [0.7]], "does not hold", "no clear difference"),
+        ([[1.2], [4.9], [-0.5], [5.4]], "holds in part", "holds in part"),  # under some conditions
+        ([[-3.0], [0.0], [0.2]], "does not hold", "no clear difference"),
     ],
 )
 def test_verdicts(comparisons, all_of_them, on_the_whole):
