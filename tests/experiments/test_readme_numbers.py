@@ -62,7 +62,8 @@ def test_what_stands_below_the_table_is_what_was_measured():
     best = max(reached, key=reached.get)
     assert (
         f"`crust` and `crust-paper` reach {last('crust', most)}, the best of the eight baselines, "
-        f"`{best}`, {100 * reached[best]:.1f} (one seed)"
+        f"`{best}`, {100 * reached[best]:.1f} (one seed), and `crust` with "
+        f"`share=auto` {last('crust', most, share='auto')}."
     ) in text
 
 
