@@ -59,7 +59,7 @@ def connect(address: str | None = None, cpus: int | None = None) -> tuple[Any, b
         reason = " ".join(str(error).split())[:200].rstrip(".")
         if where in (None, "local"):
             raise InputError(f"Ray does not start on this machine: {reason}") from None
-        if any(word in text for word in REFUSED for text in (str(error), *said)):
+        if any(word in text for word in REFUSED for text in (type(error).__name__, str(error), *said)):
             raise InputError(
                 f"the Ray cluster at {where} refuses us, for the token is missing or another one: set RAY_AUTH_MODE "
                 "and RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH) as the cluster has them"
