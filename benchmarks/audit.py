@@ -25,18 +25,18 @@ from typing import Any
 
 import numpy as np
 import torch
+from results.tables import bold_best, markdown
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from benchmarks import audit_cuts
-from crust.api import fit
+from crust._util import seeding
+from crust._util.atomic_write import write_whole
 from crust.data import load
 from crust.errors import CrustError
 from crust.experiments import append, find, key, make, read, run
-from crust.experiments.engines.work import claim
-from crust.experiments.running import labels_of
-from crust.experiments.tables import bold_best, markdown
-from crust.files import write_whole
-from crust.training import randomness
+from crust.experiments.engines.task import claim
+from crust.experiments.run_spec import labels_of
+from crust.fitting import fit
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results" / "audit.md"
@@ -176,7 +176,7 @@ def train(spec: dict[str, Any], place: Path, data_dir: str | None, human_labels:
 
 def fold_of(labels: np.ndarray, folds: int, seed: int) -> np.ndarray:
     """The fold that each example belongs to: the same share of every label in each."""
-    rng = randomness.numpy_rng(seed, "folds")
+    rng = seeding.numpy_rng(seed, "folds")
     order = np.lexsort((rng.random(len(labels)), labels))  # label by label, within a label at random
     found = np.empty(len(labels), np.int64)
     found[order] = np.arange(len(labels)) % folds

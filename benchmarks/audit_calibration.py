@@ -21,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from crust.api import fit, load
-from crust.calibrating import calibrate, judged
-from crust.files import write_whole
+from crust._util.atomic_write import write_whole
+from crust.fitting import fit
+from crust.runs.result import load
+from crust.verification import calibrate, judged
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results" / "audit-calibration.json"
 SETTINGS: dict[str, Any] = {"epochs": 10, "batch_size": 64, "learning_rate": 0.05}

@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 import torch
+from results.tables import markdown
 
-from crust.audit.tables import read_audit
-from crust.calibrating import calibrate, judged
+from crust._util.atomic_write import write_whole
 from crust.data import load
 from crust.experiments import key, make
-from crust.experiments.engines.work import claim
-from crust.experiments.running import labels_of
-from crust.experiments.tables import markdown
-from crust.files import write_whole
+from crust.experiments.engines.task import claim
+from crust.experiments.run_spec import labels_of
+from crust.runs.audit_table import read_audit
+from crust.verification import calibrate, judged
 
 CUTS = Path(__file__).parents[1] / "docs" / "results" / "audit-cuts.json"
 NAMES = {"noise_rate": "noise rate", "precision": "precision at the cut", "recall": "recall at the cut"}

@@ -130,7 +130,7 @@ def selecting(turns: Turns, job: dict[str, Any]) -> dict[str, Any]:
     """
     import crust
     from crust.training.context import Context
-    from crust.training.processes import Processes
+    from crust.training.distributed import Processes
     from crust.training.settings import TrainSettings, split_settings
 
     train = examples(job["data"], job["images"])

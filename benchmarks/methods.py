@@ -26,9 +26,9 @@ import torch
 
 import crust
 from crust import data, noise
+from crust._util.atomic_write import write_whole
 from crust.experiments import make
 from crust.experiments.paper.table1 import own_settings
-from crust.files import write_whole
 
 RESULTS = Path(__file__).parent / "results" / "methods.json"
 LABELS = "symmetric:0.5"

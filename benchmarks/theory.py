@@ -68,7 +68,7 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
     from crust import data
     from crust.models import build_model
     from crust.theory import coreset_quality, spectrum
-    from crust.theory.points import inputs_of
+    from crust.theory.inputs import inputs_of
 
     model = build_model(job["model"], in_shape=SHAPE, classes=10, **job.get("settings", {}))
     if "data" in job:

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from crust import cluster
+from crust._util import ray_cluster
 from crust.errors import InputError
 
 LOG = (
@@ -37,8 +37,8 @@ def fake(monkeypatch):
                 raise error
 
         ray = SimpleNamespace(is_initialized=lambda: False, init=init, exceptions=SimpleNamespace(RayError=RayError))
-        monkeypatch.setattr(cluster, "require", lambda *_, **__: ray)
-        monkeypatch.setattr(cluster, "_reach", lambda _: None)
+        monkeypatch.setattr(ray_cluster, "require", lambda *_, **__: ray)
+        monkeypatch.setattr(ray_cluster, "_reach", lambda _: None)
 
     return make
 
@@ -46,7 +46,7 @@ def fake(monkeypatch):
 def test_a_refusal_is_told_as_one(fake, capfd):
     fake(LOG * 20, ConnectionError("Failed to connect to Ray cluster at 127.0.0.1:1"))
     with pytest.raises(InputError, match=SENTENCE):
-        cluster.connect("127.0.0.1:1")
+        ray_cluster.connect("127.0.0.1:1")
     assert capfd.readouterr().err == ""
 
 
@@ -60,18 +60,18 @@ class AuthenticationError(RayError):
 def test_a_refusal_that_ray_itself_names(fake, error):
     fake(b"", error)
     with pytest.raises(InputError, match=SENTENCE):
-        cluster.connect("127.0.0.1:1")
+        ray_cluster.connect("127.0.0.1:1")
 
 
 def test_others_are_not_there(fake):
     fake(b"something else\n", ConnectionError("Failed to connect"))
     with pytest.raises(InputError, match=r"there is no Ray cluster at 127\.0\.0\.1:1 \(Failed to connect\)"):
-        cluster.connect("127.0.0.1:1")
+        ray_cluster.connect("127.0.0.1:1")
 
 
 def test_what_is_said_where_all_goes_well_is_shown(fake, capfd):
     fake(b"a warning\n", None)
-    assert cluster.connect("127.0.0.1:1")[1]
+    assert ray_cluster.connect("127.0.0.1:1")[1]
     assert "a warning" in capfd.readouterr().err
 
 

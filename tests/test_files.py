@@ -4,8 +4,8 @@ import errno
 
 import pytest
 
+from crust._util.atomic_write import write_whole
 from crust.errors import InputError
-from crust.files import write_whole
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):

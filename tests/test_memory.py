@@ -10,7 +10,7 @@ COUNT = """
 import resource, sys
 import torch
 from crust.models import build_model
-from crust.memory import keep_freed
+from crust._util.malloc import keep_freed
 
 torch.set_num_threads(1)
 if sys.argv[1] == "keep":

@@ -5,9 +5,9 @@ import timm
 import torch
 from torch import nn
 
+from crust._util.torch_modules import check_outputs, last_linear
 from crust.errors import InputError
 from crust.models import MODELS, ResNet, build_model, preprocessing
-from crust.networks import check_outputs, last_linear
 
 
 @pytest.fixture(autouse=True, scope="module")

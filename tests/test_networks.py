@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import nn
 
+from crust._util.torch_modules import check_outputs, evaluating, last_linear, logits_of, training
 from crust.errors import InputError
-from crust.networks import check_outputs, evaluating, last_linear, logits_of, training
 
 X = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
 

@@ -19,8 +19,8 @@ from crust.noise import (
     released_labels,
     transition_matrix,
 )
-from crust.noise.matrices import CIFAR100_SUPERCLASSES, MATRICES
-from crust.noise.realised import NAMES
+from crust.noise.spec import NAMES
+from crust.noise.transition_matrices import CIFAR100_SUPERCLASSES, MATRICES
 
 SIZES = {"asymmetric-cifar10": 10, "asymmetric-cifar100-superclass": 100, "asymmetric-cifar100-block": 100}
 rates = st.floats(0, 1, allow_nan=False)

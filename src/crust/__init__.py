@@ -15,19 +15,19 @@ import importlib.util
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from crust.api import Result as Result
-    from crust.api import fit as fit
-    from crust.api import load as load
     from crust.audit import audit_labels as audit_labels
-    from crust.calibrating import calibrate as calibrate
     from crust.errors import CrustError as CrustError
     from crust.errors import InputError as InputError
     from crust.errors import MissingPackage as MissingPackage
-    from crust.integrations.sklearn import CrustClassifier as CrustClassifier
+    from crust.fitting import fit as fit
     from crust.methods import METHODS as METHODS
+    from crust.runs.result import Result as Result
+    from crust.runs.result import load as load
     from crust.selection import Coreset as Coreset
     from crust.selection import estimate as estimate
     from crust.selection import select as select
+    from crust.sklearn import CrustClassifier as CrustClassifier
+    from crust.verification import calibrate as calibrate
 
 __version__ = "0.1.0"
 
@@ -35,16 +35,16 @@ __version__ = "0.1.0"
 _HOMES = {
     "METHODS": "crust.methods",
     "Coreset": "crust.selection",
-    "CrustClassifier": "crust.integrations.sklearn",
+    "CrustClassifier": "crust.sklearn",
     "CrustError": "crust.errors",
     "InputError": "crust.errors",
     "MissingPackage": "crust.errors",
-    "Result": "crust.api",
+    "Result": "crust.runs.result",
     "audit_labels": "crust.audit",
-    "calibrate": "crust.calibrating",
+    "calibrate": "crust.verification",
     "estimate": "crust.selection",
-    "fit": "crust.api",
-    "load": "crust.api",
+    "fit": "crust.fitting",
+    "load": "crust.runs.result",
     "select": "crust.selection",
 }
 

@@ -3,7 +3,7 @@
 import threading
 from contextlib import contextmanager
 
-from crust.audit.review import ReviewServer, Store, run_key
+from crust.review import ReviewServer, Store, run_key
 
 CLASSES = ["cat", "dog", "cow"]
 

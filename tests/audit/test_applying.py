@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crust.audit import applying
-from crust.audit.applying.files import records
-from crust.audit.applying.moves import Move, any_done
-from crust.audit.corrections import corrected_labels, decisions_table, read_corrections
-from crust.audit.review import Decision
+from crust.corrections.corrected_labels import corrected_labels, decisions_table, read_corrections
+from crust.corrections.move_image_files import Move, any_done
+from crust.corrections.tables_and_arrays import records
 from crust.data import read_labels
 from crust.errors import InputError
+from crust.review import Decision
 
 CLASSES = ["cat", "dog"]
 

@@ -10,9 +10,9 @@ from sklearn.datasets import load_digits
 import crust
 from crust import noise
 from crust.audit import audit_table
-from crust.audit.out_of_sample import _linear, _neighbours, from_features
+from crust.audit.feature_probs import _linear, _neighbours, from_features
+from crust.audit.training_dynamics import Watch
 from crust.errors import InputError
-from crust.training.watch import Watch
 
 P = np.array([[0.9, 0.1, 0.0], [0.2, 0.7, 0.1], [0.1, 0.1, 0.8], [0.8, 0.1, 0.1]])
 Y = [0, 1, 2, 1]

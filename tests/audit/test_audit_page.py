@@ -10,11 +10,12 @@ import pytest
 from tests.audit.samples import HOSTILE, audit
 
 from crust.audit import audit_labels
-from crust.audit.looks import Pictures, as_image, numbers_of, picture_bytes, pictures_of, rows_of
-from crust.audit.report import audit_page, packing
-from crust.audit.report.page import page
 from crust.data import from_arrays
 from crust.errors import InputError
+from crust.report import payload
+from crust.report.html.document import page
+from crust.report.page import audit_page
+from crust.report.previews import Pictures, as_image, numbers_of, picture_bytes, pictures_of, rows_of
 
 CLASSES = ["cat", "dog", "cow"]
 
@@ -139,7 +140,7 @@ def test_classes_that_starve_and_duplicates_are_named():
 
 
 def test_pictures_of_the_worst_and_of_what_is_near(monkeypatch):
-    monkeypatch.setattr(packing, "PICTURES", 5)
+    monkeypatch.setattr(payload, "PICTURES", 5)
     table = audit(20, CLASSES)
     table["medoids"] = [[(i + 1) % 20, (i + 2) % 20] for i in range(20)]
     asked = []
@@ -164,16 +165,16 @@ def test_pictures_of_the_worst_and_of_what_is_near(monkeypatch):
 
 
 def test_the_size_of_the_page_is_bounded(monkeypatch):
-    monkeypatch.setattr(packing, "MOST", 40)
-    monkeypatch.setattr(packing, "PICTURE_BYTES", 3000)
-    monkeypatch.setattr(packing, "TEXT", 3000)
-    monkeypatch.setattr(packing, "NAMES", 200)
+    monkeypatch.setattr(payload, "MOST", 40)
+    monkeypatch.setattr(payload, "PICTURE_BYTES", 3000)
+    monkeypatch.setattr(payload, "TEXT", 3000)
+    monkeypatch.setattr(payload, "NAMES", 200)
     table = audit(100, CLASSES, [f"a long name {i:09d}" for i in range(100)])
-    packed = packing.pack(table, CLASSES, rows_of({"text": ["x" * 500] * 100}), most=40)
+    packed = payload.pack(table, CLASSES, rows_of({"text": ["x" * 500] * 100}), most=40)
     assert (packed["count"], packed["total"], len(packed["rows"])) == (40, 100, 5)
     assert sum(map(bool, packed["ids"])) == 8  # of 25 bytes each, quotes and all
     noise = np.random.default_rng(0).integers(256, size=(3, 96, 96), dtype=np.uint8)
-    packed = packing.pack(table, CLASSES, Pictures(lambda index: as_image(noise)), most=40)
+    packed = payload.pack(table, CLASSES, Pictures(lambda index: as_image(noise)), most=40)
     assert sum(map(len, packed["pictures"].values())) <= 3000
     text = audit_page(table, CLASSES, without="the disk is away")
     assert "since the disk is away" in text

@@ -10,12 +10,12 @@ from benchmarks.audit_calibration import clouds, covered, one
 from torch.utils.data import Dataset
 
 from crust import api
-from crust.audit.calibration import Judged, calibration, doubt_by_place
-from crust.audit.calibration_file import VERSION, read_calibration
-from crust.audit.planting import Plants
-from crust.audit.tables import read_table
-from crust.calibrating import calibrate, seconds_of
+from crust.audit.accuracy.estimates_with_intervals import Judged, calibration, doubt_by_place
+from crust.audit.accuracy.inject_errors import Plants
+from crust.audit.accuracy.verified_file import VERSION, read_calibration
 from crust.errors import InputError
+from crust.runs.audit_table import read_table
+from crust.verification import calibrate, seconds_of
 
 
 def simulated(seed, rate=0.2, n=2000, plants=300, classes=3):

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, logit, ndtr
 
-from crust.audit.mixed import Setting, drawn_surest, fitted, redrawn, shares
-from crust.audit.surest import SILENT, Surest
+from crust.audit.accuracy.binormal_model import Setting, drawn_surest, fitted, redrawn, shares
+from crust.audit.accuracy.confident_disagreement import SILENT, Surest
 
 EDGES = np.array([0.2, 0.4, 0.6, 0.8, 0.9])
 

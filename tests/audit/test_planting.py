@@ -6,7 +6,7 @@ from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from crust.audit.planting import ENOUGH, FEW, LEAST, SHARE, draw_plants
+from crust.audit.accuracy.inject_errors import ENOUGH, FEW, LEAST, SHARE, draw_plants
 
 
 def audited(n=600, classes=4, rate=0.2, seed=0, knows=1.0):

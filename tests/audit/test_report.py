@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from crust.audit import report
-from crust.audit.report import chart
 from crust.errors import InputError
+from crust.report.html import line_chart
 
 
 @given(st.text())
@@ -48,8 +48,8 @@ def test_curves_stay_in_their_frame(series, top):
     ]
     assert len(places) == sum(v is not None for values in series for v in values)
     for x, y in places:
-        assert chart.LEFT <= x <= chart.WIDTH - chart.RIGHT
-        assert chart.TOP - 0.1 <= y <= chart.HEIGHT - chart.BOTTOM + 0.1
+        assert line_chart.LEFT <= x <= line_chart.WIDTH - line_chart.RIGHT
+        assert line_chart.TOP - 0.1 <= y <= line_chart.HEIGHT - line_chart.BOTTOM + 0.1
 
 
 def test_what_is_not_a_number_is_left_out():
@@ -61,7 +61,7 @@ def test_what_is_not_a_number_is_left_out():
 
 @given(st.floats(-1e9, 1e9), st.floats(0, 1e9))
 def test_a_scale_holds_its_values(low, size):
-    ticks = chart.scale(low, low + size)
+    ticks = line_chart.scale(low, low + size)
     assert 2 <= len(ticks) <= 7
     step = ticks[1] - ticks[0]
     assert ticks[0] <= low + 1e-6 * step
@@ -70,7 +70,7 @@ def test_a_scale_holds_its_values(low, size):
 
 @given(st.lists(st.floats(0, 100), max_size=5))
 def test_names_at_the_ends_do_not_cover_each_other(places):
-    found = chart.spread(places, 20, 0, 100)
+    found = line_chart.spread(places, 20, 0, 100)
     for i in range(len(places)):
         for j in range(i):
             assert abs(found[i] - found[j]) >= 20 - 1e-9
@@ -102,8 +102,8 @@ def test_bands_stay_in_their_frame(points):
     wide = any(low < high for _, low, high in report.Line("a", values, spread=spread).band(1))
     assert len(bands) == wide
     for x, y in [tuple(map(float, pair.split(","))) for band in bands for pair in band.split()]:
-        assert chart.LEFT <= x <= chart.WIDTH - chart.RIGHT
-        assert chart.TOP - 0.1 <= y <= chart.HEIGHT - chart.BOTTOM + 0.1
+        assert line_chart.LEFT <= x <= line_chart.WIDTH - line_chart.RIGHT
+        assert line_chart.TOP - 0.1 <= y <= line_chart.HEIGHT - line_chart.BOTTOM + 0.1
 
 
 def test_only_the_script_that_is_named_may_run():

@@ -11,10 +11,10 @@ from PIL import Image
 from tests.audit.samples import HOSTILE, audit
 from tests.audit.serving import CLASSES, serving
 
-from crust.audit.looks import Pictures, as_image, rows_of
-from crust.audit.review import ReviewServer, Store
-from crust.audit.review.server import BODY
 from crust.errors import InputError
+from crust.report.previews import Pictures, as_image, rows_of
+from crust.review import ReviewServer, Store
+from crust.review.server import BODY
 
 
 @pytest.fixture
@@ -290,7 +290,7 @@ def test_many_windows_at_once(server):
 
 
 def test_a_database_that_fails_is_answered_with_why(tmp_path, monkeypatch):
-    monkeypatch.setattr("crust.audit.review.store.WAIT", 0.05)
+    monkeypatch.setattr("crust.review.decision_store.WAIT", 0.05)
     with serving(tmp_path, audit()) as server:
         batch = decide(server, (1, 0, "keep", None))[1]["batch"]
         other = sqlite3.connect(server.store.path, isolation_level=None)

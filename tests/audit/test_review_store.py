@@ -6,9 +6,9 @@ import threading
 import pandas as pd
 import pytest
 
-from crust.audit.review import Change, Store, StoreError, run_key
-from crust.audit.review.schema import VERSION
 from crust.errors import InputError
+from crust.review import Change, Store, StoreError, run_key
+from crust.review.schema import VERSION
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_another_version_is_refused_in_a_sentence(path, store):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr("crust.audit.review.store.WAIT", 0.05)
+    monkeypatch.setattr("crust.review.decision_store.WAIT", 0.05)
 
 
 def test_a_locked_database_gets_a_sentence_and_works_again(impatient, path):

@@ -8,9 +8,9 @@ from tests.training.common import clouds, network
 
 from crust import api
 from crust.audit import audit_table, estimated_transitions
-from crust.audit.evidence import nearest_medoids
-from crust.audit.scores import balanced, class_factors, doubt
-from crust.training.watch import Watch, trust
+from crust.audit.label_quality import balanced, class_factors, doubt
+from crust.audit.supporting_examples import nearest_medoids
+from crust.audit.training_dynamics import Watch, trust
 
 NAMES = np.array(["ant", "bee", "cow"])
 

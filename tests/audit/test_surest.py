@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crust.audit.surest import contradicted, noticed, surest
+from crust.audit.accuracy.confident_disagreement import contradicted, noticed, surest
 
 
 def test_the_surest_of_each_suggested_class():

@@ -13,7 +13,7 @@ from tests.audit.samples import audit
 from tests.audit.serving import CLASSES, serving
 from tests.browser.reviewing import colours
 
-from crust.audit.looks import Pictures
+from crust.report.previews import Pictures
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 QUIET = (

@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from crust.audit.looks import as_image
+from crust.report.previews import as_image
 
 
 def colours(index):

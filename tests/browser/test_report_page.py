@@ -5,8 +5,8 @@ import pytest
 from tests.audit.samples import HOSTILE, audit
 from tests.audit.test_audit_page import calibration
 
-from crust.audit.looks import Pictures, as_image, rows_of
-from crust.audit.report import audit_page
+from crust.report.page import audit_page
+from crust.report.previews import Pictures, as_image, rows_of
 
 pytestmark = pytest.mark.browser
 

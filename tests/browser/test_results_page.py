@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.experiments.outputs.made import line
 
-from crust.experiments.entries import Entry, Found
-from crust.experiments.outputs.page import build
-from crust.experiments.outputs.summary import summarise
+from crust.experiments.outputs.results_html import build
+from crust.experiments.outputs.table_summary import summarise
 from crust.experiments.paper import EXPERIMENTS, write_page
+from crust.experiments.table_cells import Entry, Found
 
 pytestmark = pytest.mark.browser
 

@@ -5,8 +5,8 @@ from tests.audit.samples import HOSTILE, audit
 from tests.audit.serving import CLASSES, serving
 from tests.browser.reviewing import colours, kept, not_looking, ready, settled, suspects
 
-from crust.audit.looks import Pictures, rows_of
 from crust.cli.review import way_to
+from crust.report.previews import Pictures, rows_of
 
 pytestmark = pytest.mark.browser
 

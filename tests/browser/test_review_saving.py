@@ -92,7 +92,7 @@ def test_what_another_window_has_undone_does_not_stand_in_the_way(window, open_p
 
 
 def test_what_is_not_saved_is_shown_as_not_saved(browser, tmp_path, table, monkeypatch):
-    monkeypatch.setattr("crust.audit.review.store.WAIT", 0.05)
+    monkeypatch.setattr("crust.review.decision_store.WAIT", 0.05)
     first = suspects(table)[0]
     suggested = table["suggested"][first]
     with serving(tmp_path, table) as server:

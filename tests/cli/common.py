@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from crust.audit import read_audit
-from crust.audit.review import Change, Store, run_key
 from crust.cli import main
+from crust.review import Change, Store, run_key
+from crust.runs.audit_table import read_audit
 
 FAST = "--model mlp --method erm --epochs 1 --batch-size 32 -q"
 

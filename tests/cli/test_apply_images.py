@@ -12,15 +12,16 @@ from PIL import Image
 from tests.cli.common import FAST, call, decided, packed, said
 from tests.cli.image_runs import folder_run, images, run_of
 
-from crust.audit import applying, read_audit
-from crust.audit.applying import moves as moving
-from crust.audit.applying.moves import Move
-from crust.audit.looks import Gone
-from crust.cli.run_data import looks_of
-from crust.cli.words import write_table
-from crust.data import table_files
+from crust.audit import applying
+from crust.cli.output_files import write_table
+from crust.corrections import move_image_files as moving
+from crust.corrections.move_image_files import Move
+from crust.data import table_io
 from crust.data.image_files import check_inside
 from crust.errors import InputError
+from crust.report.previews import Gone
+from crust.runs.audit_table import read_audit
+from crust.runs.data import looks_of
 
 
 def after(out, word):
@@ -66,7 +67,7 @@ def test_tables_have_quotes_only_where_they_need_them(tmp_path):
     write_table(odd, tmp_path / "b.csv")
     with (tmp_path / "b.csv").open(newline="") as file:
         assert list(csv.reader(file)) == [["id", "n", "corrected"], [ODD, "1.5", "01"], ["b", "", ""]]
-    assert table_files.read(tmp_path / "b.csv").column("id").to_pylist() == [ODD, "b"]
+    assert table_io.read(tmp_path / "b.csv").column("id").to_pylist() == [ODD, "b"]
 
 
 def test_a_list_that_does_not_read_back_stops_before_the_moves(tmp_path, monkeypatch):

@@ -10,10 +10,10 @@ import pytest
 from tests.cli.common import FAST, call, decided, said
 from tests.cli.image_runs import folder_run, images, run_of
 
-from crust.audit import read_audit
-from crust.audit.corrections import read_corrections
-from crust.data import read_labels, table_files
+from crust.corrections.corrected_labels import read_corrections
+from crust.data import read_labels, table_io
 from crust.errors import InputError
+from crust.runs.audit_table import read_audit
 
 
 def after(out, word):
@@ -86,7 +86,7 @@ def test_numbers_are_no_positions_where_they_may_be_names(tmp_path):
 
 def test_columns_are_text_where_that_is_asked_for(tmp_path):
     (tmp_path / "a.csv").write_text("a,b\n01,01\nNA,NA\n,\n")
-    found = table_files.read(tmp_path / "a.csv", ["b", "not there"]).to_pydict()
+    found = table_io.read(tmp_path / "a.csv", ["b", "not there"]).to_pydict()
     assert found == {"a": [1, None, None], "b": ["01", "NA", ""]}
 
 

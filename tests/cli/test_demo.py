@@ -12,9 +12,9 @@ import pytest
 import torch
 from tests.cli.common import call
 
-from crust.audit import read_audit
-from crust.cli import demo_facts, demo_page, progress
+from crust.cli import demo_metrics, demo_page, train_progress
 from crust.data import Examples
+from crust.runs.audit_table import read_audit
 
 HOSTILE = '"><script src=https://evil.example/x.js></script><img src=//evil.example onerror=alert(1)>\u202e'
 
@@ -143,7 +143,7 @@ def test_a_demo_is_replaced_and_nothing_else(made, here, capsys, monkeypatch):
         def stop(self, line):
             raise KeyboardInterrupt
 
-        patched.setattr(progress.EpochProgress, "__call__", stop)
+        patched.setattr(train_progress.EpochProgress, "__call__", stop)
         assert call("demo --epochs 1 -o out") == 130
     assert "crust: stopped before the demo was finished: start again with crust demo" in capsys.readouterr().err
     assert not (here / "out/report.html").exists()
@@ -189,10 +189,10 @@ def facts_of(erm, crust, label="0"):
         "doubt": [1.0, 0.2], "truth": ["1", label], "planted": [True, False],
     })  # fmt: skip
     runs = [
-        demo_facts.RunFacts(name, 2, 5, 0, 2, 1, 1, 1, 0.99, 0.5, accuracy, [0.5] * len(accuracy), 0.5, audit)
+        demo_metrics.RunFacts(name, 2, 5, 0, 2, 1, 1, 1, 0.99, 0.5, accuracy, [0.5] * len(accuracy), 0.5, audit)
         for name, accuracy in (("erm", erm), ("crust", crust))
     ]
-    return demo_facts.Facts(*runs, "symmetric:0.4", [f"crust train -o {label}"])
+    return demo_metrics.Facts(*runs, "symmetric:0.4", [f"crust train -o {label}"])
 
 
 def test_hostile_names_are_text():
@@ -228,7 +228,7 @@ def test_a_run_is_measured_by_its_own_table():
     )
     train = Examples(torch.zeros(5, 1), np.array([0, 1, 1, 0, 1]), [0, 1], "features")
     test = Examples(torch.zeros(2, 1), np.array([0, 0]), [0, 1], "features")
-    run = demo_facts.measure(result, SimpleNamespace(train=train, test=test))
+    run = demo_metrics.measure(result, SimpleNamespace(train=train, test=test))
     assert (run.planted, run.found, run.corrected, run.held_out, run.kept) == (2, 1, 1, 1, 0.5)
 
 

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 from tests.cli.common import FAST, call, decided, packed, said
 
-from crust.audit import read_audit
-from crust.audit.review import Change, Store, run_key
+from crust.review import Change, Store, run_key
+from crust.runs.audit_table import read_audit
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,9 @@ import pytest
 from tests.cli.common import call
 from tests.experiments.common import substance
 
-from crust.cli import grid_progress
+from crust.cli import reproduce_progress
 from crust.experiments import key, make, read
-from crust.experiments.engines import work as one_run
+from crust.experiments.engines import task as one_run
 from crust.experiments.paper import EXPERIMENTS
 
 GRID = """\
@@ -141,14 +141,14 @@ def test_failures_are_told_and_tried_again_on_request(here, capsys, monkeypatch)
 def test_ctrl_c_says_how_to_go_on_and_what_follows_is_the_same(here, capsys, monkeypatch):
     assert call("reproduce --grid grid.yaml -q -o whole") == 0
     with monkeypatch.context() as patched:
-        shown = grid_progress.GridProgress.__call__
+        shown = reproduce_progress.GridProgress.__call__
 
         def stop(self, event):
             shown(self, event)
             if event.kind == "epoch" and self.ended == 1:
                 raise KeyboardInterrupt
 
-        patched.setattr(grid_progress.GridProgress, "__call__", stop)
+        patched.setattr(reproduce_progress.GridProgress, "__call__", stop)
         assert call("reproduce --grid grid.yaml --cpus 1 -o cut") == 130
     told = capsys.readouterr().err.splitlines()[-1]
     assert told == (
@@ -288,7 +288,7 @@ def test_what_is_shown_on_a_terminal():
 
     specs = [make("erm", "true", scale="smoke", seed=seed) for seed in range(3)]
     names = {key(spec): f"erm [b]{seed}" for seed, spec in enumerate(specs)}
-    progress = grid_progress.GridProgress(names, dict.fromkeys(names, 6), dict.fromkeys(names, 1.0), 1, quiet=True)
+    progress = reproduce_progress.GridProgress(names, dict.fromkeys(names, 6), dict.fromkeys(names, 1.0), 1, quiet=True)
     progress(Event("begun", specs[0]))
     progress(Event("begun", specs[1]))
     progress(Event("epoch", specs[0], {"epoch": 2, "test_accuracy": 0.5}))

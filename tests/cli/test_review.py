@@ -21,8 +21,8 @@ import yaml
 from tests.audit.samples import audit
 from tests.cli.common import call, decided, said
 
-from crust.audit import read_audit
-from crust.audit.review import ReviewServer, Store, run_key
+from crust.review import ReviewServer, Store, run_key
+from crust.runs.audit_table import read_audit
 
 
 def handmade(folder, table=None, classes=("cat", "dog", "cow")):

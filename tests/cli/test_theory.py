@@ -4,13 +4,14 @@ import json
 
 import numpy as np
 import pytest
+from results import theory_page
 
 from crust.cli import main
 from crust.cli.theory import parse_cut, parse_epochs
 from crust.errors import InputError
-from crust.experiments import make, theory_page
-from crust.experiments.reopened import Reopened, reopen
-from crust.experiments.running import run as run_spec
+from crust.experiments import make
+from crust.experiments.run_spec import run as run_spec
+from crust.runs.checkpoints import Reopened, reopen
 
 SMALL = "digits --limit 120 --model mlp --noise symmetric:0.4 --epochs 3 --batch-size 32 --learning-rate 0.05"
 QUICK = "--points 12 --repeats 2 --steps 3"

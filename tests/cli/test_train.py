@@ -10,7 +10,7 @@ import pytest
 import yaml
 from tests.cli.common import call
 
-from crust.cli import progress, recipe
+from crust.cli import recipe, train_progress
 from crust.methods import METHODS
 from crust.training.settings import TrainSettings, split_settings
 
@@ -82,7 +82,7 @@ def test_ctrl_c_says_how_to_go_on(here, capsys, monkeypatch):
             self.finished = line["epoch"] + 1
             raise KeyboardInterrupt
 
-        patched.setattr(progress.EpochProgress, "__call__", stop)
+        patched.setattr(train_progress.EpochProgress, "__call__", stop)
         assert call(f"train {SMALL} --method erm -o stopped") == 130
     shown = capsys.readouterr().err.splitlines()[-1]
     assert shown == "crust: stopped; epoch 1 of 2 is saved, go on with: crust train --resume -o stopped"

@@ -12,9 +12,9 @@ import yaml
 
 from crust.cli import main
 from crust.data import load, load_new
-from crust.data.cifar import CLASSES, MEAN
+from crust.data.named.cifar import CLASSES, MEAN
 from crust.errors import InputError
-from crust.experiments.running import labels_of
+from crust.experiments.run_spec import labels_of
 from crust.noise import RealisedNoise
 
 RNG = np.random.default_rng(0)
@@ -148,7 +148,7 @@ def test_the_class_names():
 
 
 def test_the_published_superclasses_group_what_belongs_together():
-    from crust.noise.matrices import CIFAR100_SUPERCLASSES
+    from crust.noise.transition_matrices import CIFAR100_SUPERCLASSES
 
     groups = {}
     for name, group in zip(CLASSES["cifar100"], CIFAR100_SUPERCLASSES, strict=True):

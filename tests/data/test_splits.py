@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crust.data.splits import hold_out
+from crust.data.holdout import hold_out
 from crust.errors import InputError
 
 

@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 from safetensors.numpy import save_file
 
-from crust.data.vectors import read_column, read_matrix, split_spec
+from crust.data.matrix_io import read_column, read_matrix, split_spec
 from crust.errors import InputError
 
 POINTS = np.arange(12, dtype=np.float32).reshape(4, 3) / 8

@@ -12,7 +12,7 @@ from scipy.io import savemat
 from tests.data.webvision_files import SYNSETS, write_webvision
 
 from crust.data import batches, image_files, load, load_new
-from crust.data.webvision import read_synsets
+from crust.data.named.webvision import read_synsets
 from crust.errors import InputError
 
 NAMES = ["tench", "goldfish", "great white shark"]

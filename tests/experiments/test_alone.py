@@ -38,7 +38,7 @@ def test_the_command_refuses_several_processes(tmp_path, monkeypatch, capsys, wo
 
 @pytest.mark.parametrize("value", ["", "1", "no number"])
 def test_one_process_is_no_group(monkeypatch, value):
-    from crust.experiments.engines.work import check_alone
+    from crust.experiments.engines.task import check_alone
 
     monkeypatch.setenv("WORLD_SIZE", value)
     check_alone()

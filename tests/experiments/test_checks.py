@@ -13,8 +13,8 @@ from tests.experiments.common import tiny
 
 from crust.errors import InputError
 from crust.experiments import Work, key, make, run
-from crust.experiments.checks import Size, check_room, look, need
-from crust.experiments.estimates import Estimates, epochs_of, planned, seconds_of, work_of
+from crust.experiments.preflight import Size, check_room, look, need
+from crust.experiments.runtime import Estimates, epochs_of, planned, seconds_of, work_of
 from crust.methods import METHODS
 
 SIZE = Size(45_000, 10_000, (3, 32, 32), 10, 466_906)

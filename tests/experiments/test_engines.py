@@ -15,7 +15,7 @@ from tests.experiments.common import SPECS, substance, tiny
 from crust.errors import InputError
 from crust.experiments import Local, Work, key, read, run_grid
 from crust.experiments.engines import local
-from crust.experiments.engines.work import failure
+from crust.experiments.engines.task import failure
 
 
 def go(specs, folder, engine, tell=lambda event: None):
@@ -115,7 +115,7 @@ def test_processes_end_with_the_one_that_started_them(tmp_path):
     assert not _alive(worker)
     # What was finished is there; the other one is free to be taken up.
     assert [line["spec"]["method"] for line in read(tmp_path / "r.jsonl")] == ["erm"]
-    from crust.experiments.engines.work import claim
+    from crust.experiments.engines.task import claim
 
     with claim(tmp_path / "runs" / key(tiny("crust", epochs=2000))) as mine:
         assert mine

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
+from results.findings import findings, page, specs
+from results.findings.numbers import NOISES, Runs, differences, every, on_average
+from results.tables import CENTRAL
 from tests.experiments.outputs.made import line
 
-from crust.experiments.entries import Found
-from crust.experiments.findings import findings, page, specs
-from crust.experiments.findings.numbers import NOISES, Runs, differences, every, on_average
 from crust.experiments.paper import EXPERIMENTS, table1
-from crust.experiments.tables import CENTRAL
+from crust.experiments.table_cells import Found
 
 HALF = "symmetric:0.5"
 TIMED = {"what": "an epoch of crust over one of erm", "found": 0.8, "spread": [0.75, 0.85]}

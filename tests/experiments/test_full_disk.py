@@ -13,11 +13,11 @@ import pytest
 import torch
 from tests.experiments.common import tiny
 
+from crust._util.atomic_write import write_whole
 from crust.errors import InputError
 from crust.experiments import Local, Work, run_grid
-from crust.experiments.engines import work as one_run
-from crust.experiments.engines.work import disk_is_full, failure
-from crust.files import write_whole
+from crust.experiments.engines import task as one_run
+from crust.experiments.engines.task import disk_is_full, failure
 
 
 class Full(io.RawIOBase):

@@ -11,10 +11,10 @@ import torch
 from tests.cli.common import call
 from tests.experiments.common import tiny
 
-from crust.experiments import machine as machines
+from crust.experiments import hardware as machines
 from crust.experiments import read
-from crust.experiments.machine import machine
-from crust.experiments.running import run
+from crust.experiments.hardware import machine
+from crust.experiments.run_spec import run
 
 CPU = torch.device("cpu")
 

@@ -4,11 +4,11 @@ from pathlib import Path
 from statistics import mean
 
 import pytest
+from results.methods_reading import BEST, reading
+from results.tables import NOISES, is_ceiling, of_runs, runs
 
 from crust.experiments import read
-from crust.experiments.methods_reading import BEST, reading
 from crust.experiments.paper.table1 import own_settings
-from crust.experiments.tables import NOISES, is_ceiling, of_runs, runs
 from crust.methods import METHODS
 
 LINES = read(Path(__file__).parents[2] / "docs" / "results")

@@ -10,7 +10,7 @@ from tests.cli.common import call
 from tests.experiments.common import tiny
 
 from crust.experiments import Work, key
-from crust.experiments.checks import look
+from crust.experiments.preflight import look
 
 
 @pytest.fixture(autouse=True)

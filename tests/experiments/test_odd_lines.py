@@ -19,8 +19,8 @@ from tests.experiments.test_results import SPEC, one, text
 
 from crust.errors import InputError
 from crust.experiments import append, read
-from crust.experiments.estimates import Estimates
-from crust.experiments.runner import missing
+from crust.experiments.grid import missing
+from crust.experiments.runtime import Estimates
 
 COST = {"forward": 10, "backward": 3, "seconds": {"epoch": 1.0}}
 

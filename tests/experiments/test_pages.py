@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from results.generate_pages import PAGES
 
 from crust.experiments import read
-from crust.experiments.pages import PAGES
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
@@ -17,7 +17,7 @@ RESULTS = ROOT / "docs" / "results"
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_what_its_lines_make_it(name, monkeypatch):
     monkeypatch.chdir(ROOT)
-    assert (ROOT / "docs" / name).read_text() == PAGES[name](read(RESULTS)), "run python -m crust.experiments.pages"
+    assert (ROOT / "docs" / name).read_text() == PAGES[name](read(RESULTS)), "run python -m results.generate_pages"
 
 
 def test_the_pictures_of_a_page_are_there():

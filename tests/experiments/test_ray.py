@@ -14,7 +14,7 @@ from tests.experiments.common import SPECS, substance, tiny
 from crust.errors import InputError
 from crust.experiments import Local, Ray, Work, key, read, run_grid
 from crust.experiments.engines import ray as ray_engine
-from crust.experiments.engines.work import failure
+from crust.experiments.engines.task import failure
 
 pytest.importorskip("ray")
 # Ray leaves its sockets and log files to the end of the process.

@@ -8,12 +8,12 @@ from pathlib import Path
 from statistics import mean
 
 import pytest
+from results.tables import NOISES, of_runs, runs
 
 from crust.experiments import read
 from crust.experiments.paper import EXPERIMENTS
 from crust.experiments.paper.table1 import BASELINES
-from crust.experiments.results import find
-from crust.experiments.tables import NOISES, of_runs, runs
+from crust.experiments.results_file import find
 
 ROOT = Path(__file__).parents[2]
 NAMES = {"a random half": "random", "smallest losses": "small-loss"}  # rows that do not name their method

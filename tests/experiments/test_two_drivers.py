@@ -7,8 +7,8 @@ import json
 from tests.experiments.common import tiny
 
 from crust.experiments import Event, Local, Work, key, read, run_grid
-from crust.experiments.engines import work as one_run
-from crust.experiments.engines.work import failure, give_up
+from crust.experiments.engines import task as one_run
+from crust.experiments.engines.task import failure, give_up
 
 SPECS = [tiny("erm"), tiny("mixup")]
 

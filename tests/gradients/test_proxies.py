@@ -187,7 +187,7 @@ def test_inputs_by_name_and_outputs_with_logits():
 def test_exact_gradients_are_computed_in_pieces(monkeypatch):
     model = network("mlp")
     expected = proxies(model, batches(), Y, kind="exact").proxies
-    monkeypatch.setattr("crust.gradients.exact.NUMBERS_AT_ONCE", 3 * expected.shape[1])
+    monkeypatch.setattr("crust.gradients.per_example.NUMBERS_AT_ONCE", 3 * expected.shape[1])
     np.testing.assert_allclose(proxies(model, batches(10), Y, kind="exact").proxies, expected, rtol=1e-4, atol=1e-6)
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=10**6))
     with pytest.raises(InputError, match=r"exact gradients of 23 examples over 83460 parameters take 0\.0 GB"):

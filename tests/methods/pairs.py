@@ -5,10 +5,10 @@ import torch
 from tests.training.common import CLASSES, FAST, examples, fit, network
 from torch import nn
 
-from crust.api.networks import maker
+from crust.fitting import maker
 from crust.training.context import Context
+from crust.training.distributed import Processes
 from crust.training.method import Batch, Known, Output
-from crust.training.processes import Processes
 from crust.training.settings import TrainSettings
 
 

@@ -5,8 +5,8 @@ import torch
 from tests.training.common import CLASSES, FAST, clouds, examples, fit, network, told, weights
 
 from crust.training.context import Context
+from crust.training.distributed import Processes
 from crust.training.method import Batch, Known, Output
-from crust.training.processes import Processes
 from crust.training.settings import TrainSettings
 
 

@@ -218,7 +218,7 @@ TWO = """
     import hashlib, json, sys
     from pathlib import Path
     from crust.methods import METHODS
-    from crust.training.processes import Processes
+    from crust.training.distributed import Processes
     from tests.methods.test_conformance import all_weights, start
     from tests.training.common import examples, network
 

@@ -12,8 +12,8 @@ from crust.errors import InputError
 from crust.methods import METHODS
 from crust.methods.crust_released import central_by_label
 from crust.training.context import Context
+from crust.training.distributed import Processes
 from crust.training.method import Batch
-from crust.training.processes import Processes
 from crust.training.settings import TrainSettings
 
 

@@ -11,8 +11,7 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from crust.methods.decoupling import Decoupling, DecouplingSettings, disputed, disputed_loss
 from crust.training import loop
-from crust.training.plan import Plan
-from crust.training.state import RunState
+from crust.training.run_state import Plan, RunState
 
 
 def method(**settings) -> Decoupling:

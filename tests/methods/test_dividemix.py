@@ -22,8 +22,8 @@ from crust.methods.dividemix import (
     targets,
     unlabelled_weight,
 )
+from crust.training.gaussian_mixture import clean_probability
 from crust.training.method import Batch, Known, Output
-from crust.training.mixture import clean_probability
 
 KNOWN = {"noise_rate": 0.3}  # so that nothing has to be estimated
 

@@ -22,9 +22,9 @@ from crust.methods.incv import (
     largest,
     selected_noise,
 )
-from crust.training.agreement import rate_from_agreement
 from crust.training.losses import cross_entropy
 from crust.training.method import Method, Selection
+from crust.training.noise_estimation import rate_from_agreement
 
 SMALL = {"epochs": 4, "iterations": 2, "sub_epochs": 2, "validation": 0}
 

@@ -7,11 +7,11 @@ from tests.methods.single import auroc, batch_of, hand_made, logits_for, resumes
 from tests.training.common import clouds, fit, network, weights
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
+from crust._util import seeding
 from crust.errors import InputError
 from crust.methods.mentornet import curricula
 from crust.methods.mentornet.mentor import Mentor, from_table, grid, taught
-from crust.methods.mentornet.method import MentorNet, MentorNetSettings
-from crust.training import randomness
+from crust.methods.mentornet.mentornet import MentorNet, MentorNetSettings
 
 OPEN = {"variant": "self-paced", "percentile": 1.0, "dropout": 0.0}  # lets everyone in
 PD = {"noise_rate": 0.3, "mentor_steps": 60}
@@ -25,7 +25,7 @@ def method(**settings) -> MentorNet:
 def mentor() -> Mentor:
     """Taught as in a run with seed 0."""
     steps = MentorNetSettings().mentor_steps
-    return taught(grid, steps, randomness.torch_rng(0, "mentor"))
+    return taught(grid, steps, seeding.torch_rng(0, "mentor"))
 
 
 # ------------------------------------------------------------ curricula
@@ -117,7 +117,7 @@ def test_weights_are_weights_without_gradients(mentor):
 def test_the_mentor_depends_on_the_seed_alone():
     def first(seed):
         torch.manual_seed(int(np.random.default_rng().integers(1000)))  # what else was drawn does not matter
-        return taught(grid, 5, randomness.torch_rng(seed, "mentor")).state_dict()
+        return taught(grid, 5, seeding.torch_rng(seed, "mentor")).state_dict()
 
     one, again, other = first(0), first(0), first(1)
     assert all(one[name].equal(again[name]) for name in one)
@@ -125,8 +125,8 @@ def test_the_mentor_depends_on_the_seed_alone():
 
 
 def test_times_stay_as_they_were_drawn():
-    generator = randomness.torch_rng(0, "mentor")
-    assert taught(grid, 20, generator).time.equal(Mentor(randomness.torch_rng(0, "mentor")).time)
+    generator = seeding.torch_rng(0, "mentor")
+    assert taught(grid, 20, generator).time.equal(Mentor(seeding.torch_rng(0, "mentor")).time)
 
 
 def test_a_mentor_learns_whose_label_is_right():
@@ -328,7 +328,7 @@ def test_dd_writes_down_the_losses_of_its_first_stage(first_stage):
 
 def context_order(context, indices):
     """The order of the first epoch of the first stage."""
-    order = randomness.numpy_rng(0, "order", 0, 0).permutation(len(indices))
+    order = seeding.numpy_rng(0, "order", 0, 0).permutation(len(indices))
     return indices[order]
 
 

@@ -13,7 +13,7 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 from crust import noise
 from crust.methods import METHODS
 from crust.methods.t_revision import TRevision, doubt, importance, noisy, project, released_importance, reweighted
-from crust.training.looking import predict
+from crust.training.evaluation import predict
 from crust.training.losses import anchor_T
 
 CAP = 20.0

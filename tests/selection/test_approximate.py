@@ -10,11 +10,11 @@ from tests.selection.common import all_distances, check_picks, make, proxies
 from tests.selection.oracle import assign_oracle, brute_force_optimum, facility, greedy_oracle
 from tests.selection.strategies import points
 
-from crust.selection.approximate import lazy, stochastic
 from crust.selection.distances import Distances
 from crust.selection.greedy import Greedy, Room
+from crust.selection.lazy_stochastic import lazy, stochastic
 from crust.selection.picks import Picks
-from crust.selection.workers import Stopped, Ticker
+from crust.selection.threads import Stopped, Ticker
 
 METRICS = ["euclidean", "sqeuclidean", "cosine"]
 hypothesis = settings(deadline=None, max_examples=100)
@@ -98,8 +98,8 @@ def test_stochastic_is_the_obvious_one(x, share, epsilon, seed):
         with pytest.MonkeyPatch.context() as patch:
             if clusters:  # approximate distances for few points too; with clusters never, and as soon as there are two
                 patch.setattr("crust.selection.distances.ALL_EXACT", 0)
-                patch.setattr("crust.selection.gains.WORTH_CLUSTERS", 2.0 if clusters == 2 else 0.0)
-                patch.setattr("crust.selection.gains.CLUSTERED", 2)
+                patch.setattr("crust.selection.marginal_gains.WORTH_CLUSTERS", 2.0 if clusters == 2 else 0.0)
+                patch.setattr("crust.selection.marginal_gains.CLUSTERED", 2)
             rng = np.random.default_rng(seed)
             assert_is(stochastic(make(x), k, epsilon=epsilon, rng=rng, threads=2, ticker=Ticker()), *expected)
 
@@ -115,7 +115,7 @@ def test_stochastic_settles_what_its_bounds_leave_open(metric, d, kind, monkeypa
         x = x[np.random.default_rng(0).integers(0, 200, 700)]
     expected = obvious(all_distances(x, metric), 250, 0.1, np.random.default_rng(5))
     for threads, worth in ((1, 0.0), (2, 1 / 6), (1, 2.0)):
-        monkeypatch.setattr("crust.selection.gains.WORTH_CLUSTERS", worth)  # never, where it pays, always
+        monkeypatch.setattr("crust.selection.marginal_gains.WORTH_CLUSTERS", worth)  # never, where it pays, always
         rng = np.random.default_rng(5)
         assert not make(x, metric).exact
         picks = stochastic(make(x, metric), 250, epsilon=0.1, rng=rng, threads=threads, ticker=Ticker())

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from tests.selection.common import all_distances, check_picks, make, proxies
 from tests.selection.strategies import points
 
-from crust.selection.assign import complete, diameter
-from crust.selection.central import central, random
+from crust.selection.assignment import complete, diameter
+from crust.selection.centrality import central, random
 from crust.selection.distances import Distances
-from crust.selection.workers import Stopped, Ticker
+from crust.selection.threads import Stopped, Ticker
 
 METRICS = ["euclidean", "sqeuclidean", "cosine"]
 hypothesis = settings(deadline=None, max_examples=50)

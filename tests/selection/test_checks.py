@@ -9,15 +9,15 @@ import pytest
 import torch
 from tests.selection.common import refusal
 
-from crust.selection import checks
-from crust.selection.checks import check_directions, check_features, check_precomputed, is_tensor
+from crust.selection import input_checks
+from crust.selection.input_checks import check_directions, check_features, check_precomputed, is_tensor
 
 
 @pytest.fixture
 def small_pieces(monkeypatch):
     """Three rows of two float64 a piece, tiles of three by three."""
-    monkeypatch.setattr(checks, "PIECE_BYTES", 48)
-    monkeypatch.setattr(checks, "TILE", 3)
+    monkeypatch.setattr(input_checks, "PIECE_BYTES", 48)
+    monkeypatch.setattr(input_checks, "TILE", 3)
 
 
 # ---------------------------------------------------------------------------------------------- features
@@ -36,8 +36,8 @@ def test_a_memory_map_is_neither_copied_nor_loaded_whole(tmp_path, monkeypatch):
     x = np.load(tmp_path / "x.npy", mmap_mode="r")
     sizes = []
     finite = np.isfinite
-    monkeypatch.setattr(checks, "PIECE_BYTES", 1024)
-    monkeypatch.setattr(checks.np, "isfinite", lambda piece: (sizes.append(piece.nbytes), finite(piece))[1])
+    monkeypatch.setattr(input_checks, "PIECE_BYTES", 1024)
+    monkeypatch.setattr(input_checks.np, "isfinite", lambda piece: (sizes.append(piece.nbytes), finite(piece))[1])
     assert check_features(x) is x
     assert max(sizes) <= 1024
     assert sum(sizes) == x.nbytes

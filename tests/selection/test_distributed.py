@@ -12,12 +12,12 @@ from tests.selection.oracle import brute_force_optimum, facility, greedy_oracle
 from tests.selection.strategies import points
 
 from crust.errors import InputError
-from crust.selection import distributed
+from crust.selection import greedi as greedi_module
 from crust.selection.distances import Distances
-from crust.selection.distributed import greedi
-from crust.selection.engines import Local, SharedArray, open_engine
+from crust.selection.executors import Local, SharedArray, open_engine
+from crust.selection.greedi import greedi
 from crust.selection.greedy import Greedy
-from crust.selection.workers import Stopped, Ticker
+from crust.selection.threads import Stopped, Ticker
 
 hypothesis = settings(deadline=None, max_examples=50)
 
@@ -127,7 +127,7 @@ def test_one_shard_is_exact_greedy():
 
 
 def test_large_budgets_get_fewer_shards(monkeypatch):
-    monkeypatch.setattr(distributed, "SHARD_POINTS", 50)
+    monkeypatch.setattr(greedi_module, "SHARD_POINTS", 50)
     x = proxies(600, 5)
     exact = Greedy(make(x), 300, room=None, list_bytes=2**28, threads=1, ticker=Ticker()).run()
     assert run(x, 300).order.tolist() == exact.order.tolist()
@@ -150,7 +150,7 @@ def test_it_is_close_to_greedy_on_proxies(monkeypatch):
     x = proxies(4000, 16)
     exact = Greedy(make(x), 80, room=None, list_bytes=2**28, threads=1, ticker=Ticker()).run()
     assert run(x, 80, shards=5).nearest.sum() <= 1.01 * exact.nearest.sum()
-    monkeypatch.setattr(distributed, "MEASURED_POINTS", 1000)
+    monkeypatch.setattr(greedi_module, "MEASURED_POINTS", 1000)
     sampled = run(x, 80, shards=5)
     assert sampled.nearest.sum() <= 1.05 * exact.nearest.sum()
     check_picks(sampled, all_distances(x), 80)

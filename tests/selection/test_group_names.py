@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.selection.common import refusal
 
-from crust.selection.group_names import check_groups
+from crust.selection.input_checks import check_groups
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from crust.selection import progress
-from crust.selection.workers import Stopped, Ticker, spread
+from crust._util import progress
+from crust.selection.threads import Stopped, Ticker, spread
 
 
 def test_bar(monkeypatch, capsys):

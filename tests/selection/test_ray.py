@@ -15,9 +15,9 @@ from tests.selection.test_shard_files import assert_same, write
 
 import crust
 from crust.errors import CrustError, InputError, MissingPackage
-from crust.selection import Ray, distributed, sharded
-from crust.selection.ray_engine import RETRIES
-from crust.selection.shard_files import find_files
+from crust.selection import Ray, greedi, greedi_files
+from crust.selection.executors import RETRIES
+from crust.selection.npy_shards import find_files
 
 pytest.importorskip("ray")
 
@@ -42,8 +42,8 @@ def engine():
 @pytest.fixture
 def small(monkeypatch):
     """Many shards and many spans for few points."""
-    monkeypatch.setattr(distributed, "SHARD_POINTS", 300)
-    monkeypatch.setattr(sharded, "SPAN", 400)
+    monkeypatch.setattr(greedi, "SHARD_POINTS", 300)
+    monkeypatch.setattr(greedi_files, "SPAN", 400)
 
 
 @pytest.mark.usefixtures("small")

@@ -10,8 +10,8 @@ from tests.selection.common import all_distances, proxies
 
 import crust
 from crust.errors import InputError
-from crust.selection import distributed, sharded
-from crust.selection.shard_files import describe, find_files, mapped_file
+from crust.selection import greedi, greedi_files
+from crust.selection.npy_shards import describe, find_files, mapped_file
 
 FIELDS = ("indices", "weights", "assignment", "distances")
 
@@ -35,8 +35,8 @@ class Elsewhere:
 @pytest.fixture
 def small(monkeypatch):
     """Many shards and many spans for few points."""
-    monkeypatch.setattr(distributed, "SHARD_POINTS", 120)
-    monkeypatch.setattr(sharded, "SPAN", 170)
+    monkeypatch.setattr(greedi, "SHARD_POINTS", 120)
+    monkeypatch.setattr(greedi_files, "SPAN", 170)
 
 
 def write(folder, x, sizes=None):
@@ -135,7 +135,7 @@ def test_processes_find_the_same(tmp_path):
 
 @pytest.mark.usefixtures("small")
 def test_only_the_chosen_and_a_sample_come_back(tmp_path, monkeypatch):
-    monkeypatch.setattr(distributed, "MEASURED_POINTS", 300)
+    monkeypatch.setattr(greedi, "MEASURED_POINTS", 300)
     x = proxies(6000, 16)
     engine = Elsewhere()
     found = crust.select(write(tmp_path / "x", x, [1000] * 6), 10, algorithm="greedi", engine=engine)

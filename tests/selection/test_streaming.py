@@ -13,13 +13,11 @@ from tests.selection.oracle import brute_force_optimum, facility
 from tests.selection.strategies import points
 
 from crust.errors import InputError
-from crust.selection import reservoir as stream_module
-from crust.selection.approximate import lazy
+from crust.selection import sieve_streaming as stream_module
 from crust.selection.distances import Distances
-from crust.selection.reservoir import sieve_stream
-from crust.selection.sieves import Sieves
-from crust.selection.streaming import sieve
-from crust.selection.workers import Stopped, Ticker
+from crust.selection.lazy_stochastic import lazy
+from crust.selection.sieve_streaming import Sieves, sieve, sieve_stream
+from crust.selection.threads import Stopped, Ticker
 
 hypothesis = settings(deadline=None, max_examples=60)
 

@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from crust.models import build_model
-from crust.theory.factored import products, products_of_change
+from crust.theory.factored_jacobian import products, products_of_change
 from crust.theory.jacobian import Jacobian
 
 EVERY = np.arange(5)

@@ -12,9 +12,9 @@ from crust.errors import InputError
 from crust.models import build_model
 from crust.theory import guarantee
 from crust.theory.descent import descend, margin_of
+from crust.theory.guarantee import step_count, step_size
 from crust.theory.jacobian import Jacobian
 from crust.theory.smoothness import secants, smoothness
-from crust.theory.theorem import step_count, step_size
 
 
 def wide_net(outputs: int = 1) -> nn.Sequential:

@@ -10,7 +10,7 @@ from crust.errors import InputError
 from crust.models import build_model
 from crust.theory import spectrum
 from crust.theory.jacobian import Jacobian
-from crust.theory.spectra import lanczos_spectrum
+from crust.theory.spectrum import lanczos_spectrum
 
 
 def test_a_linear_network_has_the_singular_values_of_its_data():

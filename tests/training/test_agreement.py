@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from crust import noise
-from crust.training.agreement import (
+from crust.training.noise_estimation import (
     _mean_deviation,
     confusion,
     expected_agreement,

@@ -8,8 +8,8 @@ from PIL import Image
 from torch import nn
 
 import crust
-from crust.data import folders
-from crust.data.datasets import can_augment
+from crust.data import image_folder
+from crust.data.torch_dataset import can_augment
 
 QUICK = {"epochs": 2, "batch_size": 8, "learning_rate": 0.01}
 
@@ -80,7 +80,7 @@ def test_large_folders_are_augmented_from_the_command_line(tmp_path, monkeypatch
         path = tmp_path / "images" / "ab"[i % 2] / f"{i}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(rng.integers(256, size=(36, 40, 3), dtype=np.uint8)).save(path)
-    monkeypatch.setattr(folders, "MEMORY", 0)
+    monkeypatch.setattr(image_folder, "MEMORY", 0)
     words = f"train {tmp_path}/images --image-size 32 --model small_cnn --method erm --epochs 1 -q"
     for name, option, expected in (("a", "", True), ("b", " --no-augment", False)):
         with pytest.raises(SystemExit) as caught:

@@ -12,8 +12,8 @@ import pytest
 import torch
 from tests.training.common import fit, network, told, weights
 
+from crust._util.torch_modules import run
 from crust.methods.erm import Erm
-from crust.networks import run
 from crust.training.losses import cross_entropy
 from crust.training.method import Selection, Stage
 
@@ -200,7 +200,7 @@ def test_tensors_of_a_method_are_trained_without_decay_and_saved(register, tmp_p
 
 
 def test_features_are_what_the_last_layer_is_given_and_the_layer_is_looked_for_once(register, monkeypatch):
-    from crust.training import looking
+    from crust.training import evaluation
 
     class Features(Erm):
         wants_features = True
@@ -212,8 +212,8 @@ def test_features_are_what_the_last_layer_is_given_and_the_layer_is_looked_for_o
             return super().losses(outputs, batch, context)
 
     asked, found = [], []
-    search = looking.last_linear
-    monkeypatch.setattr(looking, "last_linear", lambda *args: found.append(1) or search(*args))
+    search = evaluation.last_linear
+    monkeypatch.setattr(evaluation, "last_linear", lambda *args: found.append(1) or search(*args))
     result = fit(register(Features), model=network(norm=True, dropout=0.2))
     assert len(asked) == 15
     assert len(found) == 1
@@ -295,7 +295,7 @@ SCRIPT = """
     from pathlib import Path
     import torch
     from crust.methods import METHODS
-    from crust.training.processes import Processes
+    from crust.training.distributed import Processes
     from tests.training.common import examples, fit, network
     from tests.training.test_contract import Skips, Slack
 

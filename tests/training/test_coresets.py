@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crust.selection import Coreset
-from crust.training import coresets
+from crust.training import coreset_rules
 
 
 def problem(n: int, seed: int):
@@ -33,7 +33,7 @@ def budgets(groups, k):
 @pytest.mark.parametrize("rule", ["greedy", "central", "small-loss", "random"])
 def test_every_rule_in_every_grouping_gives_a_whole_coreset(rule, grouping):
     proxies, predictions, losses, labels = problem(60, 1)
-    coreset = coresets.choose(proxies, predictions, losses, labels, 0.4, grouping=grouping, rule=rule, seed=3)
+    coreset = coreset_rules.choose(proxies, predictions, losses, labels, 0.4, grouping=grouping, rule=rule, seed=3)
     groups = {"prediction": predictions, "label": labels, "none": np.zeros(60, int)}[grouping]
     assert len(coreset.indices) == len(set(coreset.indices.tolist())) == 24
     assert coreset.weights.sum() == 60
@@ -48,7 +48,7 @@ def test_every_rule_in_every_grouping_gives_a_whole_coreset(rule, grouping):
 @given(st.integers(2, 30), st.integers(0, 1000), st.floats(0.05, 1.0))
 def test_the_smallest_losses_of_each_group_are_chosen(n, seed, share):
     proxies, predictions, losses, labels = problem(n, seed)
-    coreset = coresets.choose(
+    coreset = coreset_rules.choose(
         proxies, predictions, losses, labels, share, grouping="prediction", rule="small-loss", seed=0
     )
     k = max(1, round(share * n))
@@ -63,7 +63,7 @@ def test_the_smallest_losses_of_each_group_are_chosen(n, seed, share):
 
 def test_most_central_is_the_smallest_sum_of_distances():
     proxies, predictions, losses, labels = problem(40, 5)
-    found = coresets.choose(proxies, predictions, losses, labels, 0.3, grouping="label", rule="central", seed=0)
+    found = coreset_rules.choose(proxies, predictions, losses, labels, 0.3, grouping="label", rule="central", seed=0)
     for group, count in budgets(labels, 12).items():
         members = np.flatnonzero(labels == group)
         sums = np.linalg.norm(proxies[members, None] - proxies[None, members], axis=2).sum(axis=1)
@@ -75,7 +75,7 @@ def test_most_central_is_the_smallest_sum_of_distances():
 def test_random_follows_the_seed():
     parts = problem(40, 5)
     one, again, other = (
-        coresets.choose(*parts, 0.3, grouping="none", rule="random", seed=seed).indices for seed in (1, 1, 2)
+        coreset_rules.choose(*parts, 0.3, grouping="none", rule="random", seed=seed).indices for seed in (1, 1, 2)
     )
     assert np.array_equal(one, again)
     assert not np.array_equal(np.sort(one), np.sort(other))
@@ -91,7 +91,7 @@ def test_partners_come_from_the_own_cluster_and_are_others_unless_it_is_alone(n,
     assignment[indices] = np.arange(k)
     weights = np.bincount(assignment, minlength=k)
     coreset = Coreset(indices, weights, assignment, np.zeros(k), 0.0, np.zeros(n, np.float32))
-    partners = coresets.cluster_partners(coreset, rng, each)
+    partners = coreset_rules.cluster_partners(coreset, rng, each)
     assert partners.shape == (k, each)
     for j in range(k):
         for partner in partners[j]:
@@ -101,7 +101,7 @@ def test_partners_come_from_the_own_cluster_and_are_others_unless_it_is_alone(n,
 
 def test_every_member_of_a_cluster_is_drawn_alike():
     coreset = Coreset([2], [5], [0] * 5, [0.0], 0.0, np.zeros(5, np.float32))
-    drawn = coresets.cluster_partners(coreset, np.random.default_rng(0), 4000)[0]
+    drawn = coreset_rules.cluster_partners(coreset, np.random.default_rng(0), 4000)[0]
     counts = np.bincount(drawn, minlength=5)
     assert counts[2] == 0
     assert counts[[0, 1, 3, 4]] == pytest.approx(1000, abs=120)
@@ -111,7 +111,7 @@ def test_partners_by_label_share_it():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, 50)
     indices, pool = rng.permutation(50)[:20], np.flatnonzero(labels != 2)
-    partners = coresets.label_partners(indices, pool, labels, rng)
+    partners = coreset_rules.label_partners(indices, pool, labels, rng)
     assert np.array_equal(labels[partners], labels[indices])
     inside = labels[indices] != 2
     assert np.isin(partners[inside], pool).all()
@@ -126,12 +126,12 @@ def test_weights_have_mean_one_and_keep_their_ratios(sizes, each):
     indices = np.cumsum(sizes) - sizes
     coreset = Coreset(indices, sizes, assignment, np.zeros(k), 0.0, np.zeros(n, np.float32))
     partners = np.repeat(coreset.indices[:, None], each, axis=1)
-    selection = coresets.as_selection(coreset, "cluster", partners)
+    selection = coreset_rules.as_selection(coreset, "cluster", partners)
     assert selection.weights.mean() == pytest.approx(1, rel=1e-5)
     assert selection.weights / selection.weights[0] == pytest.approx(np.repeat(sizes, each) / sizes[0], rel=1e-5)
     assert np.array_equal(selection.indices, np.repeat(indices, each))
     assert np.array_equal(selection.partners, selection.indices)
-    plain = coresets.as_selection(coreset, "none", None)
+    plain = coreset_rules.as_selection(coreset, "none", None)
     assert plain.weights is None
     assert plain.partners is None
     assert np.array_equal(plain.indices, indices)
@@ -145,7 +145,7 @@ def test_with_a_budget_by_label_every_label_has_its_share_of_the_best(seed, shar
     labels, losses, groups = rng.integers(0, 4, n), rng.random(n), rng.integers(0, 3, n)
     proxies = rng.random((n, 3))
     given = {"grouping": "prediction", "rule": rule, "seed": 0}
-    found = coresets.choose(proxies, groups, losses, labels, share, **given, budget="label")
+    found = coreset_rules.choose(proxies, groups, losses, labels, share, **given, budget="label")
     k = max(1, round(share * n))
     assert len(found.indices) == len(set(found.indices.tolist())) == k
     ranks = losses
@@ -170,13 +170,15 @@ def test_with_a_budget_by_label_every_label_has_its_share_of_the_best(seed, shar
 
 def test_labels_that_starve_are_named():
     labels = np.repeat([0, 1, 2], 20)
-    assert coresets.starving(np.arange(0, 60, 2), labels) == []
-    assert coresets.starving(np.arange(0, 42), labels) == [2]
-    assert coresets.starving(np.arange(40), np.where(labels == 2, 5, labels)) == [5]  # labels 2 to 4 have no examples
+    assert coreset_rules.starving(np.arange(0, 60, 2), labels) == []
+    assert coreset_rules.starving(np.arange(0, 42), labels) == [2]
+    assert coreset_rules.starving(np.arange(40), np.where(labels == 2, 5, labels)) == [
+        5
+    ]  # labels 2 to 4 have no examples
 
 
 def test_every_member_is_a_partner_equally_often():
     indices = np.array([4, 8, 15, 16])
-    found = coresets.any_partners(indices, np.random.default_rng(0), 3)
+    found = coreset_rules.any_partners(indices, np.random.default_rng(0), 3)
     assert found.shape == (4, 3)
     assert (np.sort(found, axis=0) == indices[:, None]).all()

@@ -3,7 +3,7 @@
 import pytest
 
 from crust.errors import InputError
-from crust.training.history import History
+from crust.training.recorder import History
 
 
 def line(epoch, accuracy, **more):

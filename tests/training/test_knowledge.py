@@ -5,14 +5,14 @@ from tests.training.common import clouds, fit, told, weights
 
 from crust.errors import InputError
 from crust.methods.erm import Erm
-from crust.training import knowledge
+from crust.training import noise_estimation
 from crust.training.method import Settings
 
 
 class Knows(Erm):
     class Settings(Settings):
-        noise_rate: knowledge.Rate = "estimate"
-        noise_type: knowledge.NoiseType = "symmetric"
+        noise_rate: noise_estimation.Rate = "estimate"
+        noise_type: noise_estimation.NoiseType = "symmetric"
 
 
 def test_the_noise_is_estimated_first_and_the_method_begins_as_if_it_were_not(register, tmp_path):

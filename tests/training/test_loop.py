@@ -18,8 +18,8 @@ from torch import nn
 
 from crust import api
 from crust.data import Examples
+from crust.data.batches import cut, walk
 from crust.errors import InputError
-from crust.training.batching import cut, walk
 from crust.training.loop import Diverged
 
 SMALL = {"share": 0.5, "warmup": 1}

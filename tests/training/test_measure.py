@@ -5,7 +5,7 @@ import pytest
 from tests.training.common import clouds, examples, fit
 
 from crust.errors import InputError
-from crust.training.measure import ranks
+from crust.training.evaluation import ranks
 
 
 def sets():

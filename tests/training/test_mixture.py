@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as arrays
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from crust.training.mixture import clean_probability
+from crust.training.gaussian_mixture import clean_probability
 
 
 def losses(rate: float, n: int = 2000, seed: int = 0):

@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 from crust import api, data, noise
 from crust.methods import METHODS
 from crust.methods.erm import Erm
-from crust.training import knowledge
+from crust.training import noise_estimation
 from crust.training.method import Settings
-from crust.training.noise_rate import estimate, surest
+from crust.training.noise_estimation import estimate, surest
 
 TOLERANCE = 0.1
 
 
 class Asks(Erm):
     class Settings(Settings):
-        noise_rate: knowledge.Rate = "estimate"
-        noise_type: knowledge.NoiseType = "estimate"
+        noise_rate: noise_estimation.Rate = "estimate"
+        noise_type: noise_estimation.NoiseType = "estimate"
 
 
 @pytest.mark.parametrize(
@@ -91,11 +91,11 @@ def test_how_long_the_halves_are_trained():
     from crust.training.settings import TrainSettings
 
     def epochs(n, **more):
-        return knowledge.Estimator(n, 10, TrainSettings(**more)).epochs
+        return noise_estimation.Estimator(n, 10, TrainSettings(**more)).epochs
 
     assert epochs(50_000, epochs=120) == 30
     assert epochs(10_000, epochs=40) == 10
     assert epochs(1000, epochs=40) == 20  # three updates an epoch
     assert epochs(100, epochs=3) == 3
-    halves = knowledge.Estimator(101, 10, TrainSettings()).halves
+    halves = noise_estimation.Estimator(101, 10, TrainSettings()).halves
     assert np.array_equal(np.sort(np.concatenate(halves)), np.arange(101))

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crust.training.processes import Processes
+from crust.training.distributed import Processes
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,7 +24,7 @@ SCRIPT = """
     from crust.training import loop
     from crust.training.context import Context
     from crust.training.method import Selection
-    from crust.training.processes import Processes
+    from crust.training.distributed import Processes
     from crust.training.settings import TrainSettings
     from tests.training.common import CLASSES, examples, network
 

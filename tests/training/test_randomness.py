@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crust.training.randomness import numpy_rng, seeded, torch_rng
+from crust._util.seeding import numpy_rng, seeded, torch_rng
 
 places = st.lists(st.one_of(st.integers(0, 2**31), st.text(max_size=8)), max_size=4)
 

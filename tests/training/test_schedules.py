@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crust.training.schedules import scaled, stretched
+from crust.training.epoch_scaling import scaled, stretched
 
 
 def test_their_own_run_has_their_own_constant():

@@ -6,7 +6,7 @@ from tests.training.common import fit, told, weights
 
 from crust.cli import main
 from crust.errors import InputError, MissingPackage
-from crust.training import tracking
+from crust.training import trackers
 
 
 def events(folder):
@@ -67,4 +67,4 @@ def test_a_tracker_that_is_not_installed(tmp_path, monkeypatch):
 
     monkeypatch.setattr(accelerate.tracking, "get_available_trackers", list)
     with pytest.raises(MissingPackage, match="the tracker aim is not installed: run pip install aim"):
-        tracking.check_trackers(["aim"], tmp_path)
+        trackers.check_trackers(["aim"], tmp_path)

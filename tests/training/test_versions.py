@@ -9,7 +9,7 @@ import yaml
 from tests.training.common import fit, weights
 
 import crust
-from crust.training import versions
+from crust.runs import folder
 
 
 def config(folder):
@@ -27,7 +27,7 @@ def test_a_run_says_what_it_was_made_with(tmp_path):
 
 
 def test_other_versions_are_a_warning_and_no_refusal(tmp_path, caplog, monkeypatch):
-    now = versions.versions()
+    now = folder.versions()
     with monkeypatch.context() as earlier:
         earlier.setattr(torch, "__version__", "1.0")
         fit(run_dir=tmp_path, stop_after=1)
@@ -47,4 +47,4 @@ def test_a_lost_config_does_not_matter(tmp_path):
     fit(run_dir=tmp_path, stop_after=1)
     (tmp_path / "config.yaml").unlink()
     fit(run_dir=tmp_path, resume=True)
-    assert config(tmp_path)["versions"] == versions.versions()
+    assert config(tmp_path)["versions"] == folder.versions()

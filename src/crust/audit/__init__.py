@@ -1,10 +1,9 @@
 """The label audit: which labels to doubt, from what a run has seen of every example, or from what the user has."""
 
-from crust.audit.classes import class_view, confusions
+from crust.audit.class_summary import class_view, confusions
 from crust.audit.duplicates import conflicting_duplicates, duplicates
-from crust.audit.labels import audit_labels
-from crust.audit.scores import audit_table, estimated_transitions
-from crust.audit.tables import read_audit, read_table
+from crust.audit.find_label_issues import audit_labels
+from crust.audit.label_quality import audit_table, estimated_transitions
 
 __all__ = [
     "audit_labels",
@@ -14,6 +13,4 @@ __all__ = [
     "confusions",
     "duplicates",
     "estimated_transitions",
-    "read_audit",
-    "read_table",
 ]

@@ -21,7 +21,7 @@ def main(args: list[str] | None = None) -> NoReturn:
         SystemExit: 0
     """
     from crust.cli.app import app
-    from crust.cli.messages import Stopped
+    from crust.cli.formatting import Stopped
 
     words = sys.argv[1:] if args is None else args
     try:

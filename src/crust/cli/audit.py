@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from crust.cli.messages import show_log
-from crust.cli.words import check_output, write_table
+from crust.cli.formatting import show_log
+from crust.cli.output_files import check_output, write_table
 from crust.errors import InputError
 
 
@@ -82,12 +82,12 @@ def audit(
     own = None if run is None else run / "audit.parquet"
     check_output(output, "-o", (".html",) if report else (".csv", ".parquet"), [probs, features, labels, own])
 
-    from crust.audit import read_audit
-    from crust.audit.calibration_file import read_calibration
+    from crust.audit.accuracy.verified_file import read_calibration
+    from crust.runs.audit_table import read_audit
 
     found = None
     if run is None:
-        from crust.cli.audit_outside import audited
+        from crust.cli.audit_files import audited
 
         table, classes = audited(probs, features, labels, quiet)
         if report and output is not None:
@@ -97,7 +97,7 @@ def audit(
             return
     else:
         if calibrate:
-            from crust.cli.calibrate import calibrate_run
+            from crust.cli.verify import calibrate_run
 
             calibrate_run(run, data, data_dir, quiet)
         table, classes = read_audit(run)
@@ -107,7 +107,7 @@ def audit(
         write_table(table, output)
     if quiet:
         return
-    from crust.cli.audit_show import show
+    from crust.cli.audit_tables import show
 
     show(table, classes, top, found)
     if output is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from crust.cli.words import check_output
+from crust.cli.output_files import check_output
 from crust.errors import InputError
 
 
@@ -31,13 +31,13 @@ def act(
     if report:
         write_report(run, output, data, data_dir, quiet)
     elif move_back:
-        from crust.cli.audit_apply import back
+        from crust.cli.apply import back
 
         back(run, output, data, quiet)
     elif corrections is None:
         raise InputError("--move belongs to --apply: say which corrections, as in --apply corrections --move")
     else:
-        from crust.cli.audit_apply import apply
+        from crust.cli.apply import apply
 
         apply(run, output, corrections, move, data, data_dir, quiet)
 
@@ -46,11 +46,11 @@ def write_report(run: Path, output: Path | None, data: str | None, data_dir: str
     """The page of a run's audit."""
     check_output(output, "-o", (".html",))
 
-    from crust.audit import read_audit
-    from crust.audit.calibration_file import read_calibration
-    from crust.audit.report import audit_page
-    from crust.cli.run_data import looks_or_reason
-    from crust.files import write_whole
+    from crust._util.atomic_write import write_whole
+    from crust.audit.accuracy.verified_file import read_calibration
+    from crust.report.page import audit_page
+    from crust.runs.audit_table import read_audit
+    from crust.runs.data import looks_or_reason
 
     table, classes = read_audit(run)
     looks, reason = looks_or_reason(run, table, data, data_dir)
@@ -75,9 +75,9 @@ def write_report(run: Path, output: Path | None, data: str | None, data_dir: str
 
 def write_page(place: Path, table: Any, classes: list[Any], data: str | None, name: str, quiet: bool) -> None:
     """The page of an audit without a run; with the rows of a table, or the images of an array, where they are named."""
-    from crust.audit.report import audit_page
-    from crust.cli.run_data import looks_of_file
-    from crust.files import write_whole
+    from crust._util.atomic_write import write_whole
+    from crust.report.page import audit_page
+    from crust.runs.data import looks_of_file
 
     looks = None if data is None else looks_of_file(data, len(table))
     why = "they were not named: --data FILE" if looks is None else None

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crust.cli import train
-from crust.cli.messages import Stopped, duration, show_log
+from crust.cli.formatting import Stopped, duration, show_log
 from crust.errors import InputError
 
 if TYPE_CHECKING:
-    from crust.cli.demo_facts import Facts
+    from crust.cli.demo_metrics import Facts
 
 FOLDER = Path("demo-output")
 METHODS = ("erm", "crust")
@@ -39,9 +39,9 @@ def demo(
     settings = {"epochs": epochs, "seed": seed}
     _clear(output, settings)
 
-    from crust.cli import demo_facts, demo_page
+    from crust._util.atomic_write import write_whole
+    from crust.cli import demo_metrics, demo_page
     from crust.data import load
-    from crust.files import write_whole
 
     digits = load("digits")
     runs = {}
@@ -53,9 +53,9 @@ def demo(
             result = train.run(options, settings, output / method, False, quiet)
         except Stopped:
             raise Stopped("stopped before the demo was finished: start again with crust demo") from None
-        runs[method] = demo_facts.measure(result, digits)
+        runs[method] = demo_metrics.measure(result, digits)
     commands = [command(method, output, epochs, seed) for method in METHODS]
-    facts = demo_facts.Facts(runs["erm"], runs["crust"], NOISE, commands)
+    facts = demo_metrics.Facts(runs["erm"], runs["crust"], NOISE, commands)
     write_whole(output / "report.html", demo_page.build(facts, digits.train).encode())
     _mark(output, settings | {"runs": [run.numbers() for run in runs.values()]})
     if not quiet:
@@ -91,7 +91,7 @@ def _clear(folder: Path, settings: dict[str, Any]) -> None:
 
 
 def _mark(folder: Path, content: dict[str, Any]) -> None:
-    from crust.files import write_whole
+    from crust._util.atomic_write import write_whole
 
     text = json.dumps({"what": "crust demo", "noise": NOISE, **content}, indent=1)
     write_whole(folder / MARK, f"{text}\n".encode())

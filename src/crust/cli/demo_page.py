@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from crust.audit.report import Html, Line, Suspect, gallery, image_uri, line_chart, page, section, table, tag
-from crust.cli.messages import percent
+from crust.cli.formatting import percent
+from crust.report.gallery import Suspect, gallery, image_uri
+from crust.report.html.builder import Html, tag
+from crust.report.html.document import page, section, table
+from crust.report.html.line_chart import Line, line_chart
 
 if TYPE_CHECKING:
-    from crust.cli.demo_facts import Facts, RunFacts
+    from crust.cli.demo_metrics import Facts, RunFacts
     from crust.data import Examples
 
 WORST = 48

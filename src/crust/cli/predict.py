@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from crust.cli.messages import percent, show_log
-from crust.cli.words import check_output, write_table
+from crust.cli.formatting import percent, show_log
+from crust.cli.output_files import check_output, write_table
 from crust.errors import InputError
 
 SHOWN = 10

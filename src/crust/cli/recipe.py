@@ -142,7 +142,7 @@ def anywhere(options: dict[str, Any]) -> dict[str, Any]:
         >>> Path(anywhere({"labels": "human.npz:worse"})["labels"]).is_absolute()
         True
     """
-    from crust.data.loading import NAMES
+    from crust.data.load import NAMES
 
     found = dict(options)
     for name in ("data", "test", "labels", "true_labels", "data_dir"):

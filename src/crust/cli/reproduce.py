@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crust.cli.grid_asked import Asked, check_folder, read_asked, read_engine, read_known
-from crust.cli.grid_progress import GridProgress
-from crust.cli.messages import Stopped, show_log
+from crust.cli.formatting import Stopped, show_log
+from crust.cli.reproduce_args import Asked, check_folder, read_asked, read_engine, read_known
+from crust.cli.reproduce_progress import GridProgress
 from crust.errors import InputError
 
 if TYPE_CHECKING:
-    from crust.experiments.checks import Checked
-    from crust.experiments.engines.work import Spec, Work
+    from crust.experiments.engines.task import Spec, Work
+    from crust.experiments.preflight import Checked
 
 WHAT = "What to run"
 WHERE = "Where it runs"
@@ -137,9 +137,9 @@ def reproduce(
         )
 
     from crust.experiments import key, read, run_grid
-    from crust.experiments.checks import check_room, look
-    from crust.experiments.engines.work import Work
-    from crust.experiments.runner import failures, missing
+    from crust.experiments.engines.task import Work
+    from crust.experiments.grid import failures, missing
+    from crust.experiments.preflight import check_room, look
 
     work = Work(
         folder / "results.jsonl", folder / "runs", data_dir, human_labels, workers=workers, skip_broken=skip_broken
@@ -160,7 +160,7 @@ def reproduce(
     if skip_broken:
         logging.getLogger("crust.data").setLevel(logging.ERROR)  # what is left out is said once, not for every run
     if dry_run:
-        from crust.cli.dry_run import show
+        from crust.cli.reproduce_plan import show
 
         lines = [*known, *read(work.results)]
         show(asked.title, asked.specs, todo, lines, failed, checked, work, place, keep_runs=keep_runs)
@@ -190,7 +190,7 @@ def reproduce(
 
 
 def _check_alone() -> None:
-    from crust.experiments.engines.work import check_alone
+    from crust.experiments.engines.task import check_alone
 
     check_alone()
 
@@ -215,8 +215,8 @@ def _progress(
     specs: Sequence[Spec], todo: Sequence[Spec], checked: Checked, lines: Sequence[Any], quiet: bool
 ) -> GridProgress:
     from crust.experiments import key
-    from crust.experiments.estimates import Estimates, epochs_of
-    from crust.experiments.runner import missing, titles
+    from crust.experiments.grid import missing, titles
+    from crust.experiments.runtime import Estimates, epochs_of
 
     estimates = Estimates(lines, checked.sizes)
     names, keys = titles(todo), [key(spec) for spec in todo]
@@ -231,7 +231,7 @@ def _progress(
 
 def _write(asked: Asked, lines: Sequence[dict[str, Any]], folder: Path) -> list[Path]:
     """Tables, figures and the page, from all results that are there."""
-    from crust.experiments.outputs.grid import write_grid
+    from crust.experiments.outputs.grid_tables import write_grid
     from crust.experiments.paper import EXPERIMENTS, write_page
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -272,7 +272,7 @@ def _runs(count: int) -> str:
 
 def _only_tables(asked: Asked, lines: Sequence[dict[str, Any]], folder: Path, quiet: bool) -> None:
     """What `--tables` does: tables, figures and the page, from results that are there or were named."""
-    from crust.experiments.runner import missing
+    from crust.experiments.grid import missing
 
     left = len(missing(asked.specs, lines))
     if left == len(asked.specs):

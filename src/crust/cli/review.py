@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crust.cli.messages import show_log
-from crust.cli.words import check_output, write_table
+from crust.cli.formatting import show_log
+from crust.cli.output_files import check_output, write_table
 from crust.errors import InputError
 
 if TYPE_CHECKING:
-    from crust.audit.review import Store
+    from crust.review import Store
 
 DATABASE = "review.sqlite"
 
@@ -41,7 +41,7 @@ def review(
     show_log(logging.ERROR if quiet else logging.WARNING)
     check_output(export, "--export", (".csv", ".parquet"), [run / "audit.parquet"])
 
-    from crust.audit import read_audit
+    from crust.runs.audit_table import read_audit
 
     table, classes = read_audit(run)
     if export is not None:
@@ -52,7 +52,7 @@ def review(
 
 def open_store(run: Path, table: Any, classes: list[Any], path: Path | None = None, *, new: bool = False) -> Store:
     """The database of a run's review."""
-    from crust.audit.review import Store, run_key
+    from crust.review import Store, run_key
 
     place = run / DATABASE if path is None else path
     if not new and not place.is_file():
@@ -62,7 +62,7 @@ def open_store(run: Path, table: Any, classes: list[Any], path: Path | None = No
 
 def write_decisions(run: Path, table: Any, classes: list[Any], path: Path, quiet: bool) -> None:
     """What `--apply` and people read: one line a decision."""
-    from crust.audit.corrections import decisions_table
+    from crust.corrections.corrected_labels import decisions_table
 
     store = open_store(run, table, classes)
     try:
@@ -88,9 +88,9 @@ def serve(
     quiet: bool,
 ) -> None:
     """Serve the page until Ctrl-C."""
-    from crust.audit.calibration_file import read_calibration
-    from crust.audit.review import ReviewServer
-    from crust.cli.run_data import looks_or_reason
+    from crust.audit.accuracy.verified_file import read_calibration
+    from crust.review import ReviewServer
+    from crust.runs.data import looks_or_reason
 
     name = check_name(login_name() if who is None else who)
     cut = (read_calibration(run) or {}).get("cut")
@@ -128,7 +128,7 @@ def way_to(link: str) -> Iterator[Path]:
         >>> path.exists()
         False
     """
-    from crust.audit.report.markup import Html, join, tag
+    from crust.report.html.builder import Html, join, tag
 
     head = tag("head", tag("meta", charset="utf-8"), tag("meta", http_equiv="refresh", content=f"0; url={link}"))
     body = tag("body", tag("p", "The review is at ", tag("a", link, href=link)))

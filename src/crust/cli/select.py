@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crust.cli.messages import show_log
-from crust.cli.words import check_output, parse_budget
+from crust.cli.formatting import show_log
+from crust.cli.output_files import check_output, parse_budget
 from crust.errors import InputError
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def select(
     if output is not None:
         coreset.save(output)
     if plot is not None:
-        from crust.cli.plots import draw
+        from crust.cli.select_plot import draw
 
         draw(plot, vectors, coreset, metric=metric, seed=seed)
     if not quiet:
@@ -152,7 +152,7 @@ def _engine(engine: str | None, address: str | None, threads: int | None) -> Any
 
 def _shape(vectors: Any) -> tuple[int, ...]:
     if isinstance(vectors, str):
-        from crust.selection.shard_files import find_files
+        from crust.selection.npy_shards import find_files
 
         return find_files(vectors).shape
     shape: tuple[int, ...] = vectors.shape
@@ -162,7 +162,7 @@ def _shape(vectors: Any) -> tuple[int, ...]:
 def _read(
     features: str, columns: str | None, groups: str | None, group_column: str | None, folder: bool
 ) -> tuple[Any, np.ndarray | None]:
-    from crust.data.vectors import read_column, read_matrix
+    from crust.data.matrix_io import read_column, read_matrix
 
     if folder:
         if columns is not None or (group_column is not None and groups is None):
@@ -192,7 +192,7 @@ def _print_estimate(shape: tuple[int, ...], budget: int | float, names: np.ndarr
 def _print_result(coreset: Any, output: Path | None, plot: Path | None) -> None:
     from rich.console import Console
 
-    from crust.cli.tables import group_table
+    from crust.cli.select_table import group_table
 
     console = Console(highlight=False)
     console.print(group_table(coreset))

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crust.cli.messages import percent, show_log
+from crust.cli.formatting import percent, show_log
 from crust.errors import InputError
 
 if TYPE_CHECKING:
-    from crust.experiments.reopened import Reopened
+    from crust.runs.checkpoints import Reopened
 
 
 def theory(
@@ -46,7 +46,7 @@ def theory(
     if where.exists() and not where.is_dir():
         raise InputError(f"-o {where} is a file: name a folder")
 
-    from crust.experiments.diagnosis import diagnose
+    from crust.theory.diagnose import diagnose
 
     opened = open_run(run, data_dir)
     found = diagnose(
@@ -59,27 +59,27 @@ def theory(
         say=(lambda text: None) if quiet else _say,
     )
 
-    from crust.cli import theory_page
-    from crust.experiments.theory_plots import pictures, write_picture
-    from crust.files import write_whole
+    from crust._util.atomic_write import write_whole
+    from crust.cli import theory_html
+    from crust.theory.plots import pictures, write_picture
 
     summary = found.summary()
     where.mkdir(parents=True, exist_ok=True)
     write_whole(where / "theory.json", json.dumps(summary, ensure_ascii=False).encode())
     write_picture(where / "theory.png", summary)
-    write_whole(where / "theory.html", theory_page.build(summary, pictures(summary)).encode())
+    write_whole(where / "theory.html", theory_html.build(summary, pictures(summary)).encode())
     if not quiet:
         _print(summary, where)
 
 
 def open_run(folder: Path, data_dir: str | None) -> Reopened:
     """A run of `crust train` or of an experiment, with its data."""
-    from crust.experiments.reopened import Reopened, config_of, reopen
+    from crust.runs.checkpoints import Reopened, config_of, reopen
 
     config_of(folder)
     if (folder / "recipe.yaml").is_file():
         from crust.cli import recipe
-        from crust.cli.training_data import load_data, with_labels
+        from crust.cli.train_data import load_data, with_labels
 
         options, settings = recipe.merge(recipe.read(folder / "recipe.yaml"), {}, {})
         if data_dir is not None:
@@ -149,15 +149,15 @@ def _print(summary: dict, where: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from crust.cli import theory_page
+    from crust.cli import theory_html
 
     console = Console(highlight=False)
-    parts = [("Labels in the information space", *theory_page.epoch_rows(summary))]
-    heads, rows = theory_page.quality_rows(summary)
+    parts = [("Labels in the information space", *theory_html.epoch_rows(summary))]
+    heads, rows = theory_html.quality_rows(summary)
     if rows:
         parts.append(("Coresets beside random subsets", heads, rows))
     if summary["guarantee"] is not None:
-        heads, rows = theory_page.premise_rows(summary["guarantee"])
+        heads, rows = theory_html.premise_rows(summary["guarantee"])
         parts.append(("Theorem 1", heads[:-1], [row[:-1] for row in rows]))
     for title, heads, rows in parts:
         shown = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
@@ -167,6 +167,6 @@ def _print(summary: dict, where: Path) -> None:
             shown.add_row(*row)
         console.print(shown)
     if summary["guarantee"] is not None:
-        typer.echo(theory_page.outcome_words(summary["guarantee"]))
+        typer.echo(theory_html.outcome_words(summary["guarantee"]))
     noise = "" if summary["noise"] is None else f", {percent(summary['noise'])} of their labels wrong"
     typer.echo(f"{summary['points']:,} examples{noise}; written to: {where / 'theory.html'}, theory.png, theory.json")

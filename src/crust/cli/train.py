@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crust.cli import recipe as recipes
-from crust.cli.messages import Stopped, show_log
-from crust.cli.progress import EpochProgress
+from crust.cli.formatting import Stopped, show_log
+from crust.cli.train_data import load_data, with_labels
+from crust.cli.train_progress import EpochProgress
 from crust.cli.train_summary import print_summary
-from crust.cli.training_data import load_data, with_labels
 from crust.errors import InputError, choices
 
 if TYPE_CHECKING:
-    from crust.api import Result
     from crust.data import Examples
     from crust.noise import RealisedNoise
+    from crust.runs.result import Result
 
 LABELS = "Labels"
 DATA = "Data"
@@ -197,7 +197,7 @@ def run(options: dict[str, Any], settings: dict[str, Any], output: Path | None, 
     """Train as the options and settings of a recipe say, with live progress; leave what other commands ask for."""
     from crust.methods import METHODS
     from crust.training.settings import split_settings
-    from crust.training.tracking import check_trackers
+    from crust.training.trackers import check_trackers
 
     # What can be refused is refused before a large dataset is read.
     kind = METHODS[options["method"]]
@@ -318,7 +318,7 @@ def _plain(value: Any) -> Any:
 
 def _leave(folder: Path, files: dict[str, str], noise: RealisedNoise | None) -> None:
     """What `--resume` and `crust predict` will ask for, written once the run is known to work."""
-    from crust.files import write_whole
+    from crust._util.atomic_write import write_whole
 
     for name, text in files.items():
         if not (folder / name).exists():

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from crust.cli.messages import duration, percent
+from crust.cli.formatting import duration, percent
 
 if TYPE_CHECKING:
-    from crust.api import Result
+    from crust.runs.result import Result
 
 
 def _measured(history: Any) -> dict[str, str]:

@@ -6,14 +6,14 @@ through examples on a device. `read_labels` takes labels from a file of their ow
 
 from __future__ import annotations
 
-from crust.data.arrays import from_arrays
 from crust.data.augment import crop_flip
 from crust.data.batches import batches
-from crust.data.datasets import from_dataset
 from crust.data.examples import Bundle, Examples
+from crust.data.holdout import hold_out
 from crust.data.labels import encode_labels, read_labels
-from crust.data.loading import load, load_new
-from crust.data.splits import hold_out
+from crust.data.load import load, load_new
+from crust.data.npz_dataset import from_arrays
+from crust.data.torch_dataset import from_dataset
 
 __all__ = [
     "Bundle",

@@ -66,7 +66,7 @@ class Examples:
         """The shape of one input as the network sees it; () where it is not a tensor."""
         if self.kind != "dataset":
             return tuple(self.inputs.shape[1:])
-        from crust.data.datasets import first_input
+        from crust.data.torch_dataset import first_input
 
         return tuple(getattr(first_input(self.inputs), "shape", ()))
 
@@ -90,7 +90,7 @@ class Examples:
                 return self.inputs[: len(rows)]
         if self.kind != "dataset":
             return gather(self.inputs, rows)
-        from crust.data.datasets import Rows
+        from crust.data.torch_dataset import Rows
 
         return Rows(self.inputs, rows)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crust.data import table_files, vectors
+from crust.data import matrix_io, table_io
 from crust.errors import InputError, choices
 
 __all__ = ["encode_labels", "read_labels"]
@@ -148,11 +148,11 @@ def label_values(spec: str | Path, text: bool = False) -> tuple[NDArray[Any], st
     """The labels of a file as they stand in it, and what to call them; `text` takes no 01 for a number."""
     whole = str(spec)
     head, colon, key = whole.rpartition(":")
-    if colon and head.lower().endswith(vectors.TABLES) and not Path(whole).exists():
+    if colon and head.lower().endswith(matrix_io.TABLES) and not Path(whole).exists():
         path, column = Path(head), key or None
-        return vectors.read_values(path, column, "label", text), f"{path.name}:{column}" if column else path.name
-    path = vectors.split_spec(spec)[0]
-    values = vectors.read_values(spec, None, "label", text)
+        return matrix_io.read_values(path, column, "label", text), f"{path.name}:{column}" if column else path.name
+    path = matrix_io.split_spec(spec)[0]
+    values = matrix_io.read_values(spec, None, "label", text)
     return values, whole[len(str(path.parent)) + 1 :] if path.parent.name else whole
 
 
@@ -165,7 +165,7 @@ def _read_plain(spec: str | Path, classes: Sequence[Any] | None) -> tuple[NDArra
     if {str(value) for value in found[0].tolist()} <= known:
         return found
     values, where = label_values(spec)
-    number = next((name for name in classes if table_files.is_number(name)), None)
+    number = next((name for name in classes if table_io.is_number(name)), None)
     other = [value for value in np.unique(values).tolist() if as_name(value, known) not in known]
     if number is not None and other and values.dtype.kind in "biuf":
         raise InputError(
@@ -180,11 +180,11 @@ def _read_keyed(
 ) -> tuple[NDArray[Any], str] | None:
     """The labels of a table that says which example each of its rows means; None where it does not."""
     path = Path(spec)
-    if path.suffix.lower() not in vectors.TABLES or not path.is_file():
+    if path.suffix.lower() not in matrix_io.TABLES or not path.is_file():
         return None
-    with vectors.reading(path):
+    with matrix_io.reading(path):
         named = have_names(classes)
-        table = table_files.read(path, ("id", "label") if named else ("id",))
+        table = table_io.read(path, ("id", "label") if named else ("id",))
         key = next((name for name in ("id", "index") if name in table.column_names), None)
         if key is None or "label" not in table.column_names:
             return None
@@ -196,11 +196,11 @@ def _read_keyed(
         there = [str(one) if key == "id" else one for one in table.column(key).to_pylist()]
         if any(isinstance(one, bool) for one in there):  # to Python, true is 1
             raise InputError(f"the column index of {path.name} holds true and false: give positions from 0")
-        values = table_files.values(table, "label", path.name, "label")
+        values = table_io.values(table, "label", path.name, "label")
         if named:
             known = frozenset(str(name) for name in classes or ())
             values = np.array([as_name(value, known) for value in values.tolist()], dtype=str)
-            numbers = any(map(table_files.is_number, known))  # then a number is a name
+            numbers = any(map(table_io.is_number, known))  # then a number is a name
             if not numbers and all(value.isdecimal() for value in values.tolist()):
                 values = values.astype(np.int64)  # positions
     place = {one: row for row, one in enumerate(there)}

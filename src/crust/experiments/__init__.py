@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from crust.experiments.engines import Event, Local, Ray, Work
-from crust.experiments.results import append, find, read
-from crust.experiments.runner import run_all, run_grid
-from crust.experiments.running import run
+from crust.experiments.grid import run_all, run_grid
+from crust.experiments.results_file import append, find, read
+from crust.experiments.run_spec import run
 from crust.experiments.specs import SCALES, key, make
 
 __all__ = [

@@ -1,8 +1,7 @@
 """Training methods by name: one file each, and this dictionary."""
 
 from crust.methods.co_teaching import CoTeaching
-from crust.methods.crust import Crust
-from crust.methods.crust_paper import CrustPaper
+from crust.methods.crust import Crust, CrustPaper
 from crust.methods.crust_released import CrustReleased
 from crust.methods.d2l import D2L
 from crust.methods.decoupling import Decoupling
@@ -13,7 +12,7 @@ from crust.methods.f_correction import FCorrection
 from crust.methods.gce import Gce
 from crust.methods.incv import Incv
 from crust.methods.l_dmi import LDmi
-from crust.methods.mentornet.method import MentorNet
+from crust.methods.mentornet.mentornet import MentorNet
 from crust.methods.mixup import Mixup
 from crust.methods.oracle import Oracle
 from crust.methods.random import Random

@@ -12,11 +12,11 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from crust.training.context import Context
-from crust.training.knowledge import Rate
+from crust.training.distributed import Tally
+from crust.training.epoch_scaling import stretched
 from crust.training.losses import small_loss
 from crust.training.method import Batch, Method, Output, Selection, Settings
-from crust.training.schedules import stretched
-from crust.training.tally import Tally
+from crust.training.noise_estimation import Rate
 
 
 def forget_rate(epoch: int, rate: float, ramp: int, power: float = 1.0, released: bool = False) -> float:

@@ -4,6 +4,8 @@ Three changes to Algorithm 1, each measured (docs/methods/crust.md). The most ce
 weighted by the sizes of their clusters, since a representative subset represents the noise too. The budget goes to the
 given labels, not to the predicted classes, so that a class which is seldom predicted does not starve. And partners come
 from the whole coreset, since most of the central examples are alone in their clusters.
+
+CRUST as the paper's Algorithm 1 states it: medoids by predicted class, cluster weights, cluster mixup.
 """
 
 from __future__ import annotations
@@ -17,25 +19,25 @@ from torch import Tensor
 
 from crust.errors import InputError
 from crust.selection import Coreset
-from crust.training import coresets
+from crust.training import coreset_rules
 from crust.training.context import Context
-from crust.training.knowledge import Rate
+from crust.training.epoch_scaling import warmup_of
 from crust.training.losses import cross_entropy, soft_cross_entropy
 from crust.training.method import Batch, Method, Output, Selection, Settings
-from crust.training.mixing import mix_with
-from crust.training.schedules import warmup_of
+from crust.training.mixup_batches import mix_with
+from crust.training.noise_estimation import Rate
 
 
 class CrustSettings(Settings):
     share: float | Literal["auto"] = 0.5  # of the training examples; auto: one minus the noise rate
     noise_rate: Rate = "estimate"  # for auto: the share of wrong labels, or where to take it from
-    grouping: coresets.Grouping = "prediction"
-    rule: coresets.Rule = "central"
-    budget: coresets.Budget = (
+    grouping: coreset_rules.Grouping = "prediction"
+    rule: coreset_rules.Rule = "central"
+    budget: coreset_rules.Budget = (
         "label"  # who gets its part of the share: every given label, so that none starves, or group
     )
     proxy: Literal["logits", "features", "exact"] = "logits"
-    weights: coresets.Weights = "none"
+    weights: coreset_rules.Weights = "none"
     mixup: Literal["coreset", "cluster", "none"] = "coreset"  # where an example's partner comes from
     mix_labels: bool = True  # False: an example keeps its own label
     alpha: float = Field(1.0, gt=0)  # of Beta(alpha, alpha)
@@ -85,7 +87,7 @@ class Crust(Method):
         if self.looks_at_all(context.epoch, context.epochs) or self.coreset is None:
             share = self._share(context)
             seen = context.look_at_all(settings.proxy)
-            self.coreset = coresets.choose(
+            self.coreset = coreset_rules.choose(
                 seen.proxies,
                 seen.predictions,
                 seen.losses,
@@ -96,8 +98,8 @@ class Crust(Method):
                 seed=int(context.rng("selection").integers(2**31)),
                 budget=settings.budget,
             )
-            facts["starving"] = coresets.starving(self.coreset.indices, context.labels)
-        selection = coresets.as_selection(self.coreset, settings.weights, self._draw(self.coreset, context))
+            facts["starving"] = coreset_rules.starving(self.coreset.indices, context.labels)
+        selection = coreset_rules.as_selection(self.coreset, settings.weights, self._draw(self.coreset, context))
         selection.facts = facts
         self.partners = selection.partners
         return selection
@@ -113,8 +115,8 @@ class Crust(Method):
         if self.settings.mixup == "none":
             return None
         if self.settings.mixup == "cluster":
-            return coresets.cluster_partners(coreset, rng, each)
-        return coresets.any_partners(coreset.indices, rng, each)
+            return coreset_rules.cluster_partners(coreset, rng, each)
+        return coreset_rules.any_partners(coreset.indices, rng, each)
 
     def prepare(self, batch: Batch, context: Context) -> Batch:
         if self.partners is None:
@@ -133,3 +135,72 @@ class Crust(Method):
 
     def load_state(self, state: dict[str, Any]) -> None:
         self.coreset = Coreset.from_arrays(state["coreset"]) if "coreset" in state else None
+
+
+class CrustPaperSettings(Settings):
+    share: float = Field(0.5, gt=0, le=1)
+    grouping: coreset_rules.Grouping = "prediction"
+    rule: coreset_rules.Rule = "greedy"
+    proxy: Literal["logits", "features", "exact"] = "logits"
+    weights: coreset_rules.Weights = "cluster"
+    mixup: Literal["cluster", "none"] = "cluster"
+    alpha: float = Field(1.0, gt=0)  # of Beta(alpha, alpha); the paper does not say
+    partners: int = Field(1, ge=1)  # |R_j|
+    warmup: int = Field(0, ge=0)
+    every: int = Field(1, ge=1)  # epochs between selections
+
+
+class CrustPaper(Method):
+    name = "crust-paper"
+    summary = "Algorithm 1 of the paper as written: facility location by predicted class, weights, cluster mixup"
+    Settings = CrustPaperSettings
+    settings: CrustPaperSettings
+
+    def __init__(self, settings: CrustPaperSettings):
+        super().__init__(settings)
+        self.coreset: Coreset | None = None
+        self.partners: NDArray[np.int64] | None = None
+
+    def looks_at_all(self, epoch: int, epochs: int) -> bool:
+        since = epoch - self.settings.warmup
+        return since >= 0 and since % self.settings.every == 0
+
+    def begin_epoch(self, context: Context) -> Selection | None:
+        settings = self.settings
+        if context.epoch < settings.warmup:
+            return None
+        if self.looks_at_all(context.epoch, context.epochs) or self.coreset is None:
+            seen = context.look_at_all(settings.proxy)
+            self.coreset = coreset_rules.choose(
+                seen.proxies,
+                seen.predictions,
+                seen.losses,
+                context.labels,
+                settings.share,
+                grouping=settings.grouping,
+                rule=settings.rule,
+                seed=int(context.rng("selection").integers(2**31)),
+            )
+        drawn = None
+        if settings.mixup == "cluster":
+            drawn = coreset_rules.cluster_partners(self.coreset, context.rng("partners"), settings.partners)
+        selection = coreset_rules.as_selection(self.coreset, settings.weights, drawn)
+        self.partners = selection.partners
+        return selection
+
+    def prepare(self, batch: Batch, context: Context) -> Batch:
+        if self.partners is None or self.coreset is None:
+            return batch
+        alpha = self.settings.alpha
+        return mix_with(batch, self.partners[batch.rows], context, alpha=alpha, beta=alpha)
+
+    def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
+        if batch.target is None:
+            return [cross_entropy(outputs[0].logits, batch.y, batch.weight)]
+        return [soft_cross_entropy(outputs[0].logits, batch.target, batch.weight)]
+
+    def state(self) -> dict[str, Any]:
+        return {} if self.coreset is None else {"coreset": self.coreset.arrays()}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self.coreset = Coreset.from_arrays(state["coreset"]) if state else None

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
+from crust.data.batches import cut
 from crust.errors import InputError
 from crust.selection import select
-from crust.training import coresets
-from crust.training.batching import cut
+from crust.training import coreset_rules
 from crust.training.context import Context
 from crust.training.losses import cross_entropy
 from crust.training.method import Batch, Method, Output, Selection, Settings
-from crust.training.mixing import mix_with
+from crust.training.mixup_batches import mix_with
 
 
 class CrustReleasedSettings(Settings):
@@ -57,7 +57,7 @@ class CrustReleased(Method):
         indices = central_by_label(proxies, context.labels, settings.share)
         if context.epoch > settings.warmup:
             everyone = np.arange(context.n)
-            self.partners = coresets.label_partners(indices, everyone, context.labels, context.rng("partners"))
+            self.partners = coreset_rules.label_partners(indices, everyone, context.labels, context.rng("partners"))
         return Selection(indices)
 
     def prepare(self, batch: Batch, context: Context) -> Batch:

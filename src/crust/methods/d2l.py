@@ -15,11 +15,11 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
-from crust.training.batching import cut
+from crust.data.batches import cut
 from crust.training.context import Context
+from crust.training.epoch_scaling import scaled
 from crust.training.losses import cross_entropy, one_hot, soft_cross_entropy
 from crust.training.method import Batch, Method, Output, Selection, Settings
-from crust.training.schedules import scaled
 
 TINY = 1e-8  # added to ratios of distances
 NOTHING = 1e-4  # what the symmetric loss takes for a label's probability of 0

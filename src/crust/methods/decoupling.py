@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from crust.training.context import Context
+from crust.training.distributed import Tally
 from crust.training.losses import cross_entropy
 from crust.training.method import Batch, Method, Output, Selection, Settings
-from crust.training.tally import Tally
 
 
 def disputed(first: Tensor, second: Tensor) -> Tensor:

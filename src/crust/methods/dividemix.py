@@ -12,14 +12,14 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
+from crust._util.torch_modules import run
 from crust.errors import InputError
-from crust.networks import run
 from crust.training.context import Context
-from crust.training.knowledge import Rate
+from crust.training.epoch_scaling import stretched
+from crust.training.gaussian_mixture import clean_probability
 from crust.training.losses import cross_entropy, mix, one_hot
 from crust.training.method import Batch, Method, Output, Selection, Settings
-from crust.training.mixture import clean_probability
-from crust.training.schedules import stretched
+from crust.training.noise_estimation import Rate
 
 PUBLISHED = 300  # epochs of the runs that the constants are from
 MANY = 100  # classes, from which on the authors use other constants

@@ -11,9 +11,9 @@ from pydantic import Field
 from torch import Tensor
 
 from crust.training.context import Context
-from crust.training.knowledge import NoiseType
 from crust.training.losses import cross_entropy
 from crust.training.method import Batch, Method, Output, Selection, Settings
+from crust.training.noise_estimation import NoiseType
 
 FLOOR = 1e-4  # probabilities stay this far from 0 and 1, else the logarithm has no end
 MANY = 100  # classes from which on the authors' values for CIFAR-100 are taken

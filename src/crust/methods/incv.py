@@ -17,13 +17,13 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
-from crust.training import noise_rate, randomness
-from crust.training.agreement import confusion, rate_from_agreement, type_from_confusion
+from crust._util import seeding
+from crust.training import noise_estimation
 from crust.training.context import Context
-from crust.training.knowledge import NoiseType
+from crust.training.epoch_scaling import scaled
 from crust.training.losses import cross_entropy, small_loss
 from crust.training.method import Batch, Known, Method, Output, Selection, Settings, Stage
-from crust.training.schedules import scaled
+from crust.training.noise_estimation import NoiseType, confusion, rate_from_agreement, type_from_confusion
 
 SELECTED, CANDIDATE, DISCARDED = 0, 1, 2
 
@@ -123,7 +123,7 @@ class Incv(Method):
         self.over = self.fits == 2 * self.iterations or len(candidates) < 2
         self.sides[:] = -1
         if not self.over:
-            rng = randomness.numpy_rng(context.experiment.seed, "halves", self.fits)
+            rng = seeding.numpy_rng(context.experiment.seed, "halves", self.fits)
             for side, members in enumerate(halves(candidates, rng)):
                 self.sides[members] = side
 
@@ -182,7 +182,7 @@ class Incv(Method):
         agree = seen.predictions == context.labels[held]
         if self.rate is None:
             self.rate = rate_from_agreement(float(agree.mean()), context.classes)
-            sure = noise_rate.surest(seen.probabilities)
+            sure = noise_estimation.surest(seen.probabilities)
             counts = confusion(context.labels[held][sure], seen.predictions[sure], context.classes)
             context.knowledge.setdefault("noise_type", Known(type_from_confusion(counts), "estimated"))
             context.knowledge["noise_rate"] = Known(self.rate, "estimated")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 from torch import Tensor
 
-from crust.training import coresets
+from crust.training import coreset_rules
 from crust.training.context import Context
 from crust.training.losses import cross_entropy
 from crust.training.method import Batch, Method, Output, Selection, Settings
@@ -13,7 +13,7 @@ from crust.training.method import Batch, Method, Output, Selection, Settings
 
 class SmallLossSettings(Settings):
     share: float = Field(0.5, gt=0, le=1)
-    grouping: coresets.Grouping = "prediction"
+    grouping: coreset_rules.Grouping = "prediction"
     warmup: int = Field(1, ge=0)  # epochs on everything first: before, all losses are alike
 
 
@@ -30,7 +30,7 @@ class SmallLoss(Method):
         if not self.looks_at_all(context.epoch, context.epochs):
             return None
         seen = context.look_at_all()
-        coreset = coresets.choose(
+        coreset = coreset_rules.choose(
             seen.proxies,
             seen.predictions,
             seen.losses,
@@ -40,7 +40,7 @@ class SmallLoss(Method):
             rule="small-loss",
             seed=0,
         )
-        return coresets.as_selection(coreset, "none", None)
+        return coreset_rules.as_selection(coreset, "none", None)
 
     def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
         return [cross_entropy(outputs[0].logits, batch.y)]

@@ -17,9 +17,9 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from crust.training.context import Context
+from crust.training.epoch_scaling import stretched
 from crust.training.losses import anchor_T, cross_entropy
 from crust.training.method import Batch, Method, Output, Selection, Settings, Stage
-from crust.training.schedules import stretched
 
 FLOOR = 1e-6  # of a probability that is divided by
 

@@ -4,7 +4,6 @@ All return logits. Weights depend on the seed alone, and no random state of the 
 """
 
 from crust.models.build import MODELS, build_model, preprocessing, settings_of
-from crust.models.resnet import ResNet
-from crust.models.small import mlp, small_cnn
+from crust.models.networks import ResNet, mlp, small_cnn
 
 __all__ = ["MODELS", "ResNet", "build_model", "mlp", "preprocessing", "settings_of", "small_cnn"]

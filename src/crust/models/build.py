@@ -11,10 +11,8 @@ import torch
 from torch import nn
 
 from crust.errors import InputError, choices
-from crust.models.from_timm import TIMM, timm_config, timm_model
-from crust.models.parts import count
-from crust.models.resnet import ResNet
-from crust.models.small import mlp, small_cnn
+from crust.models.networks import ResNet, count, mlp, small_cnn
+from crust.models.timm_models import TIMM, timm_config, timm_model
 
 __all__ = ["MODELS", "build_model", "preprocessing", "settings_of"]
 

@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from crust.noise.drawing import instance_noise, noisify, released_labels
-from crust.noise.matrices import transition_matrix
-from crust.noise.realised import NoiseSpec, RealisedNoise, parse_noise, realise
+from crust.noise.sample import instance_noise, noisify, released_labels
+from crust.noise.spec import NoiseSpec, RealisedNoise, parse_noise, realise
+from crust.noise.transition_matrices import transition_matrix
 
 __all__ = [
     "NoiseSpec",

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from crust.selection.coreset import Coreset as Coreset
-    from crust.selection.entry import select as select
-    from crust.selection.plan import Estimate as Estimate
-    from crust.selection.plan import estimate as estimate
-    from crust.selection.ray_engine import Ray as Ray
-    from crust.selection.reservoir import StreamPicks as StreamPicks
-    from crust.selection.reservoir import sieve_stream as sieve_stream
+    from crust.selection.cost_model import Estimate as Estimate
+    from crust.selection.cost_model import estimate as estimate
+    from crust.selection.executors import Ray as Ray
+    from crust.selection.select import select as select
+    from crust.selection.sieve_streaming import StreamPicks as StreamPicks
+    from crust.selection.sieve_streaming import sieve_stream as sieve_stream
 
 # Imported when first used: the kernels need numba, which takes its time.
 _HOMES = {
     "Coreset": "coreset",
-    "Estimate": "plan",
-    "Ray": "ray_engine",
-    "StreamPicks": "reservoir",
-    "estimate": "plan",
-    "select": "entry",
-    "sieve_stream": "reservoir",
+    "Estimate": "cost_model",
+    "Ray": "executors",
+    "StreamPicks": "sieve_streaming",
+    "estimate": "cost_model",
+    "select": "select",
+    "sieve_stream": "sieve_streaming",
 }
 
 __all__ = sorted(_HOMES)

@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crust._util.atomic_write import write_whole
 from crust.errors import InputError, choices
-from crust.files import write_whole
 
 FORMAT = 1  # of the file; to be raised when an older crust could not read it
 SCALES = ("mean", "count")

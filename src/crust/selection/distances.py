@@ -15,8 +15,8 @@ from functools import cached_property
 
 import numpy as np
 
-from crust.selection import kernels, loose
-from crust.selection.workers import Ticker, spread
+from crust.selection import kernels_exact, kernels_float32
+from crust.selection.threads import Ticker, spread
 
 UNIT = 2.0**-24
 FEW_DIMENSIONS = 24  # up to here differences beat a matrix product
@@ -130,12 +130,12 @@ class Distances:
             # the upper triangle counts: the other half may differ in the last digit
             tile[:] = self.matrix[np.minimum(wanted, columns), np.maximum(wanted, columns)]
         elif self.exact:
-            kernels.exact_tile(self.x, self.xt, rows, start, stop, self.root, self.factor, tile)
+            kernels_exact.exact_tile(self.x, self.xt, rows, start, stop, self.root, self.factor, tile)
         elif self.few:
-            loose.differences_tile(self.yt, rows, start, stop, self.root, self.scale, tile)
+            kernels_float32.differences_tile(self.yt, rows, start, stop, self.root, self.scale, tile)
         else:
             np.matmul(self.y[rows], self.y[start:stop].T, out=tile)
-            loose.products_finish(tile, self.norms[rows], self.norms[start:stop], self.root, self.scale)
+            kernels_float32.products_finish(tile, self.norms[rows], self.norms[start:stop], self.root, self.scale)
         return tile
 
     def row(self, i: int) -> np.ndarray:
@@ -148,7 +148,7 @@ class Distances:
         """The stored distances, with both halves filled; whoever needs only some rows early asks `whole_rows`."""
         assert self.stored is not None
         if not self.mirrored:
-            kernels.mirror(self.stored, 0, self.n)
+            kernels_exact.mirror(self.stored, 0, self.n)
             self.mirrored = True
         return self.stored
 
@@ -168,14 +168,14 @@ class Distances:
     def exact_to(self, i: int, others: np.ndarray) -> np.ndarray:
         """Exact distances from point i to some others, from the points themselves."""
         out = np.empty(len(others), np.float32)
-        kernels.exact_pairs(self.x, self.x[i], others, self.root, self.factor, out)
+        kernels_exact.exact_pairs(self.x, self.x[i], others, self.root, self.factor, out)
         return out
 
     def near(self, i: int, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The points whose distance to i may be within `limits`, and their exact distances."""
         row = self.row(i)
         found = np.empty(self.n + 1, np.int32)
-        found = found[: kernels.below(row, limits, found)]
+        found = found[: kernels_exact.below(row, limits, found)]
         return found, row[found] if self.exact else self.exact_to(i, found)
 
     def matrix_largest(self) -> float:

@@ -18,10 +18,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from crust.selection import kernels, lists, loose, neighbours
+from crust.selection import kernels_exact, kernels_float32, neighbour_lists
 from crust.selection.distances import Distances
 from crust.selection.picks import FINER, Picks, magic_number
-from crust.selection.workers import Ticker
+from crust.selection.threads import Ticker
 
 PICKS_AT_ONCE = 4096
 
@@ -112,15 +112,15 @@ class Greedy:
 
         def consume(tile: Floats, top: int, left: int, slot: int) -> None:
             if square is not None:
-                kernels.store(tile, top, left, square)
-            kernels.column_maxima(tile, left, largest[slot])
+                kernels_exact.store(tile, top, left, square)
+            kernels_exact.column_maxima(tile, left, largest[slot])
             if distances.exact:
-                kernels.exact_sums(tile, top, left, magic, sums[slot])
+                kernels_exact.exact_sums(tile, top, left, magic, sums[slot])
                 return
-            loose.mirror_sums(tile, top, left, sums[slot])
+            kernels_float32.mirror_sums(tile, top, left, sums[slot])
             if distances.inverse:
-                loose.invert(tile, floor)
-                loose.mirror_sums(tile, top, left, inverses[slot])
+                kernels_float32.invert(tile, floor)
+                kernels_float32.mirror_sums(tile, top, left, inverses[slot])
 
         distances.each_tile(consume, self.threads, self.ticker)
         distances.stored, distances.mirrored = square, False
@@ -129,10 +129,14 @@ class Greedy:
     def _settle_first(self, magic: float, sums: Floats, inverses: Floats, largest: Floats) -> tuple[int, float, float]:
         """The first medoid, its sum and the largest distance, exactly."""
         distances = self.distances
-        error = (distances.relative + loose.SUM_ERROR) * sums + self.n * distances.shift + distances.inverse * inverses
+        error = (
+            (distances.relative + kernels_float32.SUM_ERROR) * sums
+            + self.n * distances.shift
+            + distances.inverse * inverses
+        )
         candidates = np.flatnonzero(sums - error <= (sums + error).min()).tolist()
         self._count(len(candidates))
-        exact = [kernels.snapped_sum(distances.exact_row(e), magic) for e in candidates]
+        exact = [kernels_exact.snapped_sum(distances.exact_row(e), magic) for e in candidates]
         best = int(np.argmin(exact))
         top = largest.max()
         least = top - 3 * (distances.limits(np.array([top]))[0] - top)  # whoever is below cannot be the farthest
@@ -166,7 +170,7 @@ class Greedy:
         found, far = near if near is not None else self.distances.near(e, self.limits)
         changed = np.empty(len(found), np.int64)
         old, new = np.empty((2, len(found)), np.float32)
-        count = kernels.update_nearest(found, far, e, self.picked, self.nearest, self.owner, changed, old, new)
+        count = kernels_exact.update_nearest(found, far, e, self.picked, self.nearest, self.owner, changed, old, new)
         changed, old, new = changed[:count], old[:count], new[:count]
         self.owner[e] = e
         self.changes[changed] += 1
@@ -179,9 +183,9 @@ class Greedy:
 
         def consume(tile: Floats, tile_rows: Ints, offset: int, part: slice, columns: slice) -> None:
             if exact:
-                kernels.drop_gains(tile, tile_rows, offset, old[part], new[part], magic, gains[columns])
+                kernels_exact.drop_gains(tile, tile_rows, offset, old[part], new[part], magic, gains[columns])
             else:
-                loose.drop_gains(tile, tile_rows, offset, old[part], new[part], gains[columns])
+                kernels_float32.drop_gains(tile, tile_rows, offset, old[part], new[part], gains[columns])
 
         self.distances.each_strip(changed, consume, self.threads, self.ticker)
 
@@ -197,7 +201,7 @@ class Greedy:
         best, best_gain, best_near = -1, -1.0, None
         for e in candidates:
             near = self.distances.near(e, self.limits)
-            gain = kernels.total_gain(self.nearest[near[0]], near[1], self.magic)
+            gain = kernels_exact.total_gain(self.nearest[near[0]], near[1], self.magic)
             if gain > best_gain:
                 best, best_gain, best_near = e, float(gain), near
         return best, best_gain, best_near
@@ -207,7 +211,7 @@ class Greedy:
         distances = self.distances
         # tiles that are computed anew may differ in the last bit, so each change of a point can add to the error
         times = 1 if distances.stored is not None else 2 + 2 * int(self.changes.max())
-        fixed = (distances.relative + loose.SUM_ERROR) * self.total + self.n * distances.shift
+        fixed = (distances.relative + kernels_float32.SUM_ERROR) * self.total + self.n * distances.shift
         return times * (fixed + distances.inverse * self.inverses)
 
     def _count(self, candidates: int) -> None:
@@ -241,9 +245,9 @@ class Greedy:
 
         def consume(tile: Floats, top: int, left: int, slot: int) -> None:
             if distances.exact:
-                kernels.mirror_gains(tile, top, left, nearest, magic, parts[slot])
+                kernels_exact.mirror_gains(tile, top, left, nearest, magic, parts[slot])
             else:
-                loose.mirror_gains(tile, top, left, nearest, parts[slot])
+                kernels_float32.mirror_gains(tile, top, left, nearest, parts[slot])
 
         distances.each_tile(consume, self.threads, self.ticker)
         self.gains = parts.sum(axis=0)
@@ -265,20 +269,20 @@ class Greedy:
 
     def _sparse(self) -> bool:
         """Go on with neighbour lists to the end, if they fit; False if not."""
-        entries = lists.capacity(self.distances, self.limits)
-        if not lists.worthwhile(entries, self.n, self.list_bytes):
+        entries = neighbour_lists.capacity(self.distances, self.limits)
+        if not neighbour_lists.worthwhile(entries, self.n, self.list_bytes):
             return False
-        fits = entries * lists.ENTRY_FROM_UPPER <= self.list_bytes
+        fits = entries * neighbour_lists.ENTRY_FROM_UPPER <= self.list_bytes
         if fits and self.threads == 1 and self.distances.stored is not None and not self.distances.mirrored:
-            built = lists.build_from_upper(self.distances, self.nearest, self.limits, entries)
+            built = neighbour_lists.build_from_upper(self.distances, self.nearest, self.limits, entries)
         else:
-            built = lists.build(self.distances, self.nearest, self.limits, entries, self.threads, self.ticker)
+            built = neighbour_lists.build(self.distances, self.nearest, self.limits, entries, self.threads, self.ticker)
         if built is None:
             return False
-        neighbours.list_gains(*built, self.nearest, self.picked, self.magic, self.gains)
+        neighbour_lists.list_gains(*built, self.nearest, self.picked, self.magic, self.gains)
         while self.done < self.k:
             self.ticker.step()
-            self.done, state = neighbours.pick_from_lists(
+            self.done, state = neighbour_lists.pick_from_lists(
                 *built,
                 self.nearest,
                 self.owner,
@@ -291,10 +295,10 @@ class Greedy:
                 self.done,
                 min(self.k, self.done + PICKS_AT_ONCE),
             )
-            if state == neighbours.RESCALE:
+            if state == neighbour_lists.RESCALE:
                 self._new_bound()
                 if self.bound == 0.0:
                     self._finish_with_ties()
                     break
-                neighbours.list_gains(*built, self.nearest, self.picked, self.magic, self.gains)
+                neighbour_lists.list_gains(*built, self.nearest, self.picked, self.magic, self.gains)
         return True

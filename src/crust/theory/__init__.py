@@ -1,10 +1,9 @@
 """The paper's theory as a diagnosis: does it hold for this network and this data?"""
 
-from crust.theory.alignments import Aligned, Alignment, Share, alignment
-from crust.theory.promise import Guarantee, Outcome, Premise
-from crust.theory.quality import Bound, CoresetQuality, Errors, coreset_quality
-from crust.theory.spectra import Spectrum, spectrum
-from crust.theory.theorem import guarantee
+from crust.theory.alignment import Aligned, Alignment, Share, alignment
+from crust.theory.coreset_quality import Bound, CoresetQuality, Errors, coreset_quality
+from crust.theory.guarantee import Guarantee, Outcome, Premise, guarantee
+from crust.theory.spectrum import Spectrum, spectrum
 
 __all__ = [
     "Aligned",

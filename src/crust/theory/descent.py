@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.func import grad
 
+from crust._util.torch_modules import evaluating
 from crust.gradients import LOSSES
-from crust.networks import evaluating
 from crust.theory.jacobian import Jacobian
 
 BLOWN_UP = 1e12

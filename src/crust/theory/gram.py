@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from crust.errors import InputError
-from crust.theory.factored import products
+from crust.theory.factored_jacobian import products
 from crust.theory.jacobian import Jacobian, shown
 
 log = logging.getLogger("crust")

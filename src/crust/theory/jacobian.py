@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call, jacrev, jvp, vjp, vmap
 
+from crust._util.malloc import keep_freed
+from crust._util.torch_modules import cut, device_of, evaluating, logits_of, move
 from crust.errors import InputError
-from crust.memory import keep_freed
-from crust.networks import cut, device_of, evaluating, logits_of, move
-from crust.theory.factored import Factors
+from crust.theory.factored_jacobian import Factors
 
 AT_ONCE = 2**30  # bytes of rows and what they need on the way, at most
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.func import grad, jvp
 
-from crust.networks import evaluating
-from crust.theory.factored import products_of_change
+from crust._util.torch_modules import evaluating
+from crust.theory.factored_jacobian import products_of_change
 from crust.theory.jacobian import Jacobian
 
 STARTS, ROUNDS = 2, 10

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from crust._util.atomic_write import write_whole
 from crust.errors import InputError
-from crust.files import write_whole
 
 FORMAT = 2
 KEEP = 2

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from torch import nn
 
 from crust import gradients
+from crust._util import seeding
+from crust._util.torch_modules import evaluating, run
 from crust.data import batches
-from crust.networks import evaluating, run
-from crust.training import randomness
-from crust.training.batching import cut, walk
-from crust.training.looking import Prediction, Tap, predict
+from crust.data.batches import cut, walk
+from crust.training.distributed import Processes
+from crust.training.evaluation import Prediction, Tap, predict
 from crust.training.method import Known, Output
-from crust.training.processes import Processes
 from crust.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -96,10 +96,10 @@ class Context:
     def rng(self, purpose: str, step: bool = False) -> np.random.Generator:
         """Numbers for this epoch (or this step of it), the same whenever it is run again."""
         place = (purpose, self.stage, self.epoch, *((self.step, self.processes.rank) if step else ()))
-        return randomness.numpy_rng(self.settings.seed, *place)
+        return seeding.numpy_rng(self.settings.seed, *place)
 
     def torch_rng(self, purpose: str) -> torch.Generator:
-        return randomness.torch_rng(self.settings.seed, purpose, self.stage, self.epoch, self.processes.rank)
+        return seeding.torch_rng(self.settings.seed, purpose, self.stage, self.epoch, self.processes.rank)
 
     def tensor(self, values: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
         return torch.as_tensor(values, dtype=dtype, device=self.device)
@@ -114,7 +114,7 @@ class Context:
             index,
             len(index),
             augment=self.augment,
-            generator=randomness.torch_rng(
+            generator=seeding.torch_rng(
                 self.settings.seed, purpose, self.stage, self.epoch, self.step, self.processes.rank
             ),
             device=self.device,
@@ -189,7 +189,7 @@ class Context:
                 pieces = batches(seen, mine, self.settings.eval_batch_size, **options)
             place = (self.settings.seed, "look", self.stage, self.epoch, self.processes.rank)
             model = self.processes.bare(self.networks[network])
-            with randomness.seeded(*place) if train_mode else nullcontext():  # for dropout
+            with seeding.seeded(*place) if train_mode else nullcontext():  # for dropout
                 found = gradients.proxies(
                     model,
                     pieces,

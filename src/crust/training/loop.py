@@ -14,13 +14,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from crust._util import seeding
+from crust._util.torch_modules import run
+from crust.data.batches import cut, walk
 from crust.errors import CrustError, InputError
-from crust.networks import run
-from crust.training import measure, randomness
-from crust.training.batching import cut, walk
+from crust.training import evaluation
 from crust.training.context import Context
 from crust.training.method import Batch, Method, Output, Selection, Stage
-from crust.training.state import RunState
+from crust.training.run_state import RunState
 
 log = logging.getLogger("crust")
 
@@ -84,7 +85,7 @@ def _start(context: Context, method: Method, stage: Stage, state: RunState, fres
     state.new_optimizers(context, method.extra_parameters())
     state.forget_best()
     if stage.keep_initial:
-        state.consider(context.processes.bare(context.networks[0]), measure.score(context, method, stage)[0])
+        state.consider(context.processes.bare(context.networks[0]), evaluation.score(context, method, stage)[0])
 
 
 def _epoch(context: Context, method: Method, stage: Stage, state: RunState) -> tuple[Selection, dict[str, Any]]:
@@ -103,7 +104,7 @@ def _epoch(context: Context, method: Method, stage: Stage, state: RunState) -> t
     for network in context.networks[: context.active]:
         network.train()
     told = np.zeros(5)
-    with randomness.seeded(settings.seed, "network", context.stage, context.epoch, processes.rank):
+    with seeding.seeded(settings.seed, "network", context.stage, context.epoch, processes.rank):
         for batch in _batches(context, selection, rounds):
             outputs, found = _step(context, method, state, batch)
             context.step += 1

@@ -9,10 +9,10 @@ import pytest
 from PIL import Image
 from tests.experiments.outputs.made import line
 
-from crust.experiments.entries import Entry
 from crust.experiments.outputs.figures import COLOURS, curve, picture
-from crust.experiments.outputs.summary import Cell
+from crust.experiments.outputs.table_summary import Cell
 from crust.experiments.paper import EXPERIMENTS
+from crust.experiments.table_cells import Entry
 
 HALF = "symmetric:0.5"
 

@@ -9,12 +9,12 @@ from tests.experiments.outputs.made import line
 
 from crust.errors import InputError
 from crust.experiments import make
-from crust.experiments.entries import Entry, Found
-from crust.experiments.outputs.differing import differing
-from crust.experiments.outputs.grid import write_grid
-from crust.experiments.outputs.page import build
-from crust.experiments.outputs.summary import summarise
+from crust.experiments.outputs.grid_tables import write_grid
+from crust.experiments.outputs.results_html import build
+from crust.experiments.outputs.setting_diff import differing
+from crust.experiments.outputs.table_summary import summarise
 from crust.experiments.paper import EXPERIMENTS, write_page
+from crust.experiments.table_cells import Entry, Found
 
 HALF = "symmetric:0.5"
 HOSTILE = "<script>alert(1)</script>\"'&\x00"

@@ -9,11 +9,11 @@ import pytest
 from tests.experiments.outputs.made import line
 
 from crust.experiments import append, make, read
-from crust.experiments.entries import Entry, Found, Reported
-from crust.experiments.outputs.grid import entries_of, write_grid
-from crust.experiments.outputs.summary import summarise
-from crust.experiments.outputs.text import as_csv, as_markdown, table
-from crust.experiments.outputs.words import knows, missing
+from crust.experiments.outputs.cell_format import knows, missing
+from crust.experiments.outputs.grid_tables import entries_of, write_grid
+from crust.experiments.outputs.table_markdown import as_csv, as_markdown, table
+from crust.experiments.outputs.table_summary import summarise
+from crust.experiments.table_cells import Entry, Found, Reported
 
 HALF = "symmetric:0.5"
 ESTIMATED = {

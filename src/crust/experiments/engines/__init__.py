@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from crust.experiments.engines.local import Local
 from crust.experiments.engines.ray import Ray
-from crust.experiments.engines.work import Event, Work
+from crust.experiments.engines.task import Event, Work
 
 __all__ = ["Event", "Local", "Ray", "Work"]

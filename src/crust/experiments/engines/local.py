@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from crust.errors import InputError
-from crust.experiments.engines.work import Event, Spec, Tell, Work, carry_out, give_up, limited
+from crust.experiments.engines.task import Event, Spec, Tell, Work, carry_out, give_up, limited
 
 RETRIES = 3  # how often a run is tried again whose process has died
 

@@ -9,10 +9,10 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from crust.cluster import connect
+from crust._util.ray_cluster import connect
 from crust.errors import InputError, require
 from crust.experiments.engines.local import RETRIES, died
-from crust.experiments.engines.work import Event, Spec, Tell, Work, carry_out, give_up, limited
+from crust.experiments.engines.task import Event, Spec, Tell, Work, carry_out, give_up, limited
 from crust.experiments.specs import key
 
 WAIT = 0.25  # seconds between looks at what has been told

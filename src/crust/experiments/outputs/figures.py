@@ -8,8 +8,8 @@ from functools import partial
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
-from crust.experiments.drawing import png
-from crust.experiments.outputs.summary import Cell, number_of
+from crust._util.plot_style import png
+from crust.experiments.outputs.table_summary import Cell, number_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +43,7 @@ def curve(cell: Cell, name: str) -> Curve | None:
     part of it.
 
     Example:
-        >>> from crust.experiments.entries import Entry
+        >>> from crust.experiments.table_cells import Entry
         >>> lines = {0: {"curves": {"clean": [0.5, 0.6]}}, 1: {"curves": {"clean": [0.5, 0.8]}}}
         >>> found = curve(Cell(Entry("crust", "30%", "crust", "true"), lines), "clean")
         >>> [(i, round(m, 2), round(d, 2)) for i, m, d in found.points()]

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from crust._util.atomic_write import write_whole
 from crust.errors import InputError, choices
-from crust.experiments.entries import Entry, Found, Reported, specs_of
-from crust.experiments.outputs import figure_page, text
-from crust.experiments.outputs.summary import Summary, summarise
+from crust.experiments.outputs import figure_markdown, table_markdown
+from crust.experiments.outputs.table_summary import Summary, summarise
 from crust.experiments.paper.published import SOURCE
 from crust.experiments.specs import MOST_SEEDS, SCALES
-from crust.files import write_whole
+from crust.experiments.table_cells import Entry, Found, Reported, specs_of
 
 
 @dataclass(frozen=True)
@@ -112,10 +112,10 @@ class Experiment:
         place.mkdir(parents=True, exist_ok=True)
         files = {f"{self.name}.md": self.page(summary).encode()}
         if self.panels:
-            files[f"{self.name}.csv"] = figure_page.as_csv(summary, self.panels).encode()
-            files |= figure_page.pictures(summary, self.panels)
+            files[f"{self.name}.csv"] = figure_markdown.as_csv(summary, self.panels).encode()
+            files |= figure_markdown.pictures(summary, self.panels)
         else:
-            files[f"{self.name}.csv"] = text.as_csv(summary).encode()
+            files[f"{self.name}.csv"] = table_markdown.as_csv(summary).encode()
         for name, content in files.items():
             write_whole(place / name, content)
         return [place / name for name in files]
@@ -123,8 +123,8 @@ class Experiment:
     def page(self, summary: Summary) -> str:
         """Its page in Markdown."""
         if self.panels:
-            return figure_page.as_markdown(summary, self.panels)
-        return text.as_markdown(summary, SOURCE if self.reported else "")
+            return figure_markdown.as_markdown(summary, self.panels)
+        return table_markdown.as_markdown(summary, SOURCE if self.reported else "")
 
     def check(self, scale: str) -> str:
         """The scale, or one sentence."""

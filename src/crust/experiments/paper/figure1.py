@@ -6,8 +6,8 @@ the `cpu` scale for our own rule, else for all three variants.
 
 from __future__ import annotations
 
-from crust.experiments.entries import Entry
 from crust.experiments.paper.table1 import VARIANTS, own_settings
+from crust.experiments.table_cells import Entry
 
 LABELS = "symmetric:0.5"
 SHARES = (0.3, 0.5, 0.7)

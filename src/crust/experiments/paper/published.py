@@ -6,7 +6,7 @@ numbers stand beside both.
 
 from __future__ import annotations
 
-from crust.experiments.entries import Reported
+from crust.experiments.table_cells import Reported
 
 SOURCE = (
     "Mirzasoleiman, Cao, Leskovec: Coresets for Robust Training of Neural Networks against Noisy Labels, NeurIPS 2020"

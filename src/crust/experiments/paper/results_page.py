@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from crust.experiments.entries import Found
-from crust.experiments.outputs.page import build
+from crust._util.atomic_write import write_whole
+from crust.experiments.outputs.results_html import build
 from crust.experiments.paper.experiment import Experiment
 from crust.experiments.paper.published import SOURCE
-from crust.files import write_whole
+from crust.experiments.table_cells import Found
 
 
 def page_of(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crust.experiments.entries import Entry
+from crust.experiments.table_cells import Entry
 
 BASELINES = ("f-correction", "decoupling", "co-teaching", "mentornet", "d2l", "incv", "t-revision", "l-dmi")
 VARIANTS = ("crust-paper", "crust-released", "crust")

@@ -7,8 +7,8 @@ Our own rule (`crust`) and the paper's (`crust-paper`) have both as settings, an
 
 from __future__ import annotations
 
-from crust.experiments.entries import Entry
 from crust.experiments.paper.table1 import own_settings
+from crust.experiments.table_cells import Entry
 
 COLUMNS = {"CIFAR-10 sym 0.2": "symmetric:0.2", "CIFAR-10 sym 0.5": "symmetric:0.5"}
 MIXUP = {"crust": "coreset", "crust-paper": "cluster"}

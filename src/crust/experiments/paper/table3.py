@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from crust.experiments.entries import Entry
 from crust.experiments.paper.table1 import VARIANTS, own_settings
+from crust.experiments.table_cells import Entry
 
 METHODS = ("erm", "f-correction", "decoupling", "co-teaching", "mentornet", "d2l", "incv", *VARIANTS)
 TESTS = {"WebVision": "test", "ImageNet": "imagenet"}

@@ -1,0 +1,239 @@
+"""The theory asked of CIFAR-10 with half of its labels wrong: the runs, and the page that shows them.
+
+python -m results.theory_page train RUNS --data-dir DATA    trains what the page needs, keeping checkpoints
+python -m results.theory_page build RUNS/* -o docs/results/theory.md --data-dir DATA
+
+`build` asks each run once and leaves the answer in its folder as theory.json; what is there is not computed again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from crust._util.atomic_write import write_whole
+from crust.errors import InputError
+from crust.experiments.grid import run_all
+from crust.experiments.results_file import read
+from crust.experiments.specs import make
+from crust.runs.checkpoints import reopen
+from crust.theory.diagnose import diagnose
+from crust.theory.plots import shown_cut, write_picture
+from results.theory_reading import reading, title
+
+NOISE = "symmetric:0.5"
+METHODS = ("crust-paper", "crust-released", "crust", "random")
+# At a rate of 0.1 the units of the MLP die within ten epochs, whatever the method, and nothing is left to ask.
+MODELS: dict[str, dict[str, Any]] = {"resnet8": {}, "mlp": {"learning_rate": 0.01}}
+KEEP_EVERY = 10
+
+
+def specs(seed: int = 0, scale: str = "cpu") -> list[dict[str, Any]]:
+    """The runs of the page.
+
+    Example:
+        >>> [(spec["method"], spec["model"]) for spec in specs()][:2]
+        [('crust-paper', 'resnet8'), ('crust-paper', 'mlp')]
+    """
+    return [
+        make(method, NOISE, scale=scale, seed=seed, model=model, **more)
+        for method in METHODS
+        for model, more in MODELS.items()
+    ]
+
+
+def ask(folder: Path, spec: dict[str, Any] | None, data_dir: str | None, **options: Any) -> dict[str, Any]:
+    """The diagnosis of a run, from its folder where it has been made with the same options."""
+    kept = folder / "theory.json"
+    asked = json.loads(json.dumps(options))
+    if kept.is_file():
+        found = json.loads(kept.read_text())
+        if found.get("options") == asked:
+            return dict(found)
+    run = reopen(folder, spec, data_dir=data_dir)
+    summary = diagnose(run, **options, say=lambda text: print(f"{folder.name}: {text}", file=sys.stderr))
+    found = {**summary.summary(), "options": asked}
+    write_whole(kept, json.dumps(found, ensure_ascii=False).encode())
+    return found
+
+
+def page(summaries: Sequence[dict[str, Any]], picture: str = "theory") -> str:
+    """The whole page in Markdown; `picture` is how the names of the plots begin."""
+    first = summaries[0]
+    parts = [
+        "# The theory, measured",
+        (
+            f"CIFAR-10, {NOISE.replace(':', ' noise of ')}, the runs of `python -m results.theory_page`: at "
+            f"some epochs of each run, {first['points']} of its training examples. Each method chooses anew from these "
+            "with the weights and the memory of that epoch. Information space: "
+            f"{shown_cut(first['cut'])}. Random subsets: mean ± standard deviation. What the columns mean is in "
+            "[theory.md](../theory.md)."
+        ),
+        "## Do clean labels lie in the information space, and wrong ones in the nuisance?",
+        "Share of the given labels' vector in the information space of each set's own Jacobian; by chance: of all.",
+        _alignment_table(summaries),
+        "## The claim ‖Π_N(y_S)‖/√k ≤ ‖Π_N(y)‖/√n",
+        _claim_table(summaries),
+        "## What the coresets are worth",
+        (
+            "The share of wrong labels among the chosen, and three errors of standing for all examples; in brackets "
+            "those of random subsets of the same size."
+        ),
+        _quality_table(summaries),
+        "## Theorem 1 at the last epoch",
+        "The factor by which each premise is missed (above 1) or kept, and what the descent did.",
+        _theorem_table(summaries),
+        "## What this says about why each works or does not",
+        *[f"- {sentence}" for sentence in reading(summaries)],
+        "## Pictures",
+        *[f"![{title(one)}]({picture}-{one['method']}-{one['model']}.png)" for one in summaries],
+    ]
+    return "\n\n".join(parts).replace("\n\n- ", "\n- ") + "\n"
+
+
+def _alignment_table(summaries: Sequence[dict[str, Any]]) -> str:
+    rows = []
+    for summary in summaries:
+        for moment in summary["moments"]:
+            sets = moment["sets"]
+            cells = [title(summary), str(moment["epoch"]), str(moment["rank"])]
+            names = ("all", "right", "wrong", "coreset")
+            cells += [_percent(sets[name]["labels"]["information"]) if name in sets else "–" for name in names]
+            cells.append(_percents([one["labels"]["information"] for one in moment["random_sets"]]))
+            cells.append(_percent(sets["all"]["error"]["information"]) if sets["all"]["error"] else "–")
+            rows.append([*cells, _percent(sets["all"]["chance"])])
+    heads = ["run", "epoch", "rank", "all", "right", "wrong", "coreset", "random", "label error", "by chance"]
+    return markdown(heads, rows)
+
+
+def _claim_table(summaries: Sequence[dict[str, Any]]) -> str:
+    rows = []
+    for summary in summaries:
+        for moment in summary["moments"]:
+            if moment["claim"] is None:
+                continue
+            sets = moment["sets"]
+            drawn = [one["labels"]["nuisance"] for one in moment["random_sets"]]
+            rows.append(
+                [
+                    title(summary),
+                    str(moment["epoch"]),
+                    f"{sets['all']['labels']['nuisance']:.3f}",
+                    f"{sets['coreset']['labels']['nuisance']:.3f}",
+                    "yes" if moment["claim"] else "no",
+                    _numbers(drawn),
+                    _percent(moment["claim_at_random"]),
+                ]
+            )
+    heads = ["run", "epoch", "all", "coreset", "claim holds", "random", "claim holds of random"]
+    return markdown(heads, rows)
+
+
+def _quality_table(summaries: Sequence[dict[str, Any]]) -> str:
+    rows = []
+    for summary in summaries:
+        for moment in summary["moments"]:
+            quality = moment["quality"]
+            if quality is None:
+                continue
+            cells = [title(summary), str(moment["epoch"]), _percent(quality["noise"])]
+            cells += [f"{quality['alpha']:.3g}", f"{quality['beta']:.3g}"]
+            for name in ("norm_share", "gram", "gradient"):
+                cells.append(f"{quality['errors'][name]:.2f} ({_numbers([one[name] for one in quality['random']])})")
+            rows.append(cells)
+    return markdown(["run", "epoch", "wrong labels", "α", "β", "ε/‖J‖", "JᵀJ", "gradient"], rows)
+
+
+def _theorem_table(summaries: Sequence[dict[str, Any]]) -> str:
+    known = [(summary, summary["guarantee"]) for summary in summaries if summary["guarantee"] is not None]
+    if not known:
+        return "No run has true labels and a coreset."
+    rows = []
+    for number, premise in enumerate(known[0][1]["premises"]):
+        factors = [found["premises"][number]["factor"] for _, found in known]
+        rows.append([premise["name"], *("∞" if factor is None else f"{factor:.3g}" for factor in factors)])
+    for name, what in (("right", "true labels after the descent"), ("right_of_wrong", "of those given a wrong one")):
+        values = [None if found["outcome"] is None else found["outcome"][name] for _, found in known]
+        rows.append([what, *("–" if value is None else _percent(value) for value in values)])
+    counts = [
+        "–" if found["outcome"] is None else f"{found['outcome']['steps']:,} of "
+        + ("∞" if found["steps"] is None else f"{found['steps']:,.0f}")
+        for _, found in known
+    ]  # fmt: skip
+    rows.append(["steps made, of those asked for", *counts])
+    return markdown(["", *(title(summary) for summary, _ in known)], rows)
+
+
+def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown; in a cell, ‖ and | do not end it.
+
+    Example:
+        >>> print(markdown(["a", "b"], [["1", "2"]]))
+        | a | b |
+        |---|---|
+        | 1 | 2 |
+    """
+    lines = [f"| {' | '.join(cell.replace('|', '∣') for cell in row)} |" for row in (heads, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(heads), *lines[1:]])
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}%"
+
+
+def _percents(values: Sequence[float]) -> str:
+    if not values:
+        return "–"
+    return _percent(mean(values)) + (f" ± {_percent(stdev(values))}" if len(values) > 1 else "")
+
+
+def _numbers(values: Sequence[float]) -> str:
+    if not values:
+        return "–"
+    return f"{mean(values):.2f}" + (f" ± {stdev(values):.2f}" if len(values) > 1 else "")
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Train the runs of the page, or build it from runs."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_subparsers(dest="what", required=True)
+    train = what.add_parser("train")
+    train.add_argument("folder", type=Path)
+    train.add_argument("--results", type=Path, default=None, help="default: theory.jsonl in the folder")
+    build = what.add_parser("build")
+    build.add_argument("runs", type=Path, nargs="+")
+    build.add_argument("-o", "--output", type=Path, default=Path("docs/results/theory.md"))
+    build.add_argument("--results", type=Path, default=None, help="result lines, for runs without spec.json")
+    build.add_argument("--points", type=int, default=300)
+    build.add_argument("--repeats", type=int, default=10)
+    build.add_argument("--steps", type=int, default=500)
+    build.add_argument("--epochs", type=lambda text: [int(part) for part in text.split(",")], default=None)
+    for each in (train, build):
+        each.add_argument("--data-dir", default=None)
+    options = parser.parse_args(words)
+    if options.what == "train":
+        results = options.results or options.folder / "theory.jsonl"
+        return run_all(specs(), results, options.folder, data_dir=options.data_dir, keep_every=KEEP_EVERY)
+    known = {} if options.results is None else {line["key"]: line["spec"] for line in read(options.results)}
+    runs = [run for run in options.runs if (run / "config.yaml").is_file()]
+    if not runs:
+        raise InputError("none of these folders holds a run: give those of `train`")
+    asked = {"epochs": options.epochs, "points": options.points, "repeats": options.repeats}
+    asked |= {"max_steps": options.steps}
+    summaries = [ask(run, known.get(run.name), options.data_dir, **asked) for run in runs]
+    summaries.sort(key=lambda one: (list(MODELS).index(one["model"]) if one["model"] in MODELS else 9, one["method"]))
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    for one in summaries:
+        stem = options.output.stem
+        write_picture(options.output.with_name(f"{stem}-{one['method']}-{one['model']}.png"), one)
+    write_whole(options.output, page(summaries, options.output.stem).encode())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

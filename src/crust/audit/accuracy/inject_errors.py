@@ -1,0 +1,152 @@
+"""Known wrong labels for a calibration: they take the place of labels that a run takes for wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crust.audit.accuracy.confident_disagreement import contradicted
+
+LEAST = 0.05  # of the examples are planted at least
+ENOUGH = 200  # planted labels are enough, where that is more
+SHARE = 0.4  # of the suspects are planted at most, where that is less
+TAKEN = 0.45  # of the surest suspects are left out
+FEW = 2  # examples of a label are kept in any case
+
+
+@dataclass(frozen=True)
+class Plants:
+    """Labels with known wrong ones among them.
+
+    Args:
+        labels: for all examples, as numbers.
+        planted: positions of the examples that were given a wrong label on purpose.
+        dropped: positions of suspects that are left out, so that there is about as much noise as before.
+        accidents: the chance that a planted label is the true one, by accident, for each wrong label an example that
+            was not dropped had before; times their share it is the share of planted labels that are right.
+    """
+
+    labels: NDArray[np.int64]
+    planted: NDArray[np.int64]
+    dropped: NDArray[np.int64]
+    accidents: float
+
+    @property
+    def kept(self) -> NDArray[np.int64]:
+        """Positions of all that are not dropped, in order."""
+        return np.setdiff1d(np.arange(len(self.labels)), self.dropped)
+
+
+def draw_plants(
+    doubt: NDArray[np.float64],
+    given: NDArray[np.int64],
+    suggested: NDArray[np.int64],
+    probability: NDArray[np.float64],
+    classes: int,
+    rng: np.random.Generator,
+) -> Plants:
+    """Leave out some of the surest suspects, and give as many other examples wrong labels like theirs.
+
+    A suspect is an example whose suggested label is not the given one. Where one that seems to be a cat is labelled
+    dog, another that is labelled cat is labelled dog instead, whatever the run thinks of it: noise that depends on the
+    class alone does not ask which examples are easy. So there is about as much noise as before, of the same kind, and a
+    network trained on it is about as good a judge as the one before. Noise that is merely added makes it a worse one.
+    So does giving suspects their suggested labels instead of leaving them out where few of these are right: on CIFAR-10
+    with a fifth of the labels wrong planted labels were then found so much less often than others that the noise rate
+    was said to be 0.31.
+
+    Only some of the surest are left out, at random, so that all degrees of doubt remain. The wrong labels are like
+    those of as many most doubted suspects as are wrong by a first estimate: among fewer there are too many that are
+    easy to find (a truck that is labelled cat), among more too many right ones that the network confuses.
+
+    Args:
+        doubt: of the given labels.
+        given: the given labels, as numbers.
+        suggested: what the run suggests.
+        probability: how probable that is.
+        classes: how many there are.
+        rng: draws who is left out and who is planted.
+
+    Returns:
+        The new labels; nobody who is planted is left out.
+
+    Example:
+        >>> given = np.repeat([0, 1], 50)
+        >>> suggested = np.where(np.arange(100) % 10 == 0, 1 - given, given)
+        >>> doubt, rng = 1.0 * (given != suggested), np.random.default_rng(0)
+        >>> plants = draw_plants(doubt, given, suggested, np.ones(100), 2, rng)
+        >>> len(plants.planted), len(plants.dropped), int((plants.labels != given).sum())
+        (5, 4, 5)
+    """
+    n = len(given)
+    suspects = np.flatnonzero(given != suggested)
+    count = round(float(np.clip(SHARE * len(suspects), LEAST * n, max(ENOUGH, LEAST * n))))
+    suspects = suspects[np.argsort(-doubt[suspects], kind="stable")]
+    dropped = _dropped(suspects[: round(count / TAKEN)], given, rng)
+    models = suspects[: round(n * contradicted(given, suggested, probability)[0])]
+    kept = np.ones(n, bool)
+    kept[dropped] = False
+    waiting = [rng.permutation(np.flatnonzero(kept & (given == label))).tolist() for label in range(classes)]
+    labels, planted = given.copy(), []
+    for seems, wrong in _pairs(models, given, suggested, count, classes, rng):
+        if waiting[seems]:
+            planted.append(waiting[seems].pop())
+            labels[planted[-1]] = wrong
+    some = np.array(sorted(planted), np.int64)
+    return Plants(labels, some, dropped, _accidents(models, some, labels, given, suggested, classes))
+
+
+def _dropped(top: NDArray[np.int64], given: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Some of the surest suspects, but never the last examples of a label."""
+    left = np.bincount(given)
+    found = []
+    for i in rng.permutation(top)[: round(TAKEN * len(top))]:
+        if left[given[i]] > FEW:
+            left[given[i]] -= 1
+            found.append(i)
+    return np.array(sorted(found), np.int64)
+
+
+def _pairs(
+    models: NDArray[np.int64],
+    given: NDArray[np.int64],
+    suggested: NDArray[np.int64],
+    count: int,
+    classes: int,
+    rng: np.random.Generator,
+) -> list[tuple[int, int]]:
+    """What to take for what: as the models are, each at most once on average, and beyond that anything for anything.
+
+    Many plants of one kind would be a noise of their own, which a network takes for the rule.
+    """
+    few = min(count, len(models))
+    drawn = rng.choice(models, few) if few else models
+    seems = given[rng.integers(len(given), size=count - few)]
+    other = (seems + rng.integers(1, classes, count - few)) % classes
+    return [
+        *zip(suggested[drawn].tolist(), given[drawn].tolist(), strict=True),
+        *zip(seems.tolist(), other.tolist(), strict=True),
+    ]
+
+
+def _accidents(
+    models: NDArray[np.int64],
+    planted: NDArray[np.int64],
+    labels: NDArray[np.int64],
+    given: NDArray[np.int64],
+    suggested: NDArray[np.int64],
+    classes: int,
+) -> float:
+    """How often a planted label would be the true one if all labels were wrong, in the way that the models are.
+
+    Who is labelled cat and is a dog, and is then labelled dog on purpose, is labelled right.
+    """
+    if not len(models) or not len(planted):
+        return 0.0
+    pairs = np.zeros((classes, classes))
+    np.add.at(pairs, (suggested[models], given[models]), 1.0)
+    sizes = np.bincount(given, minlength=classes)
+    was, became = given[planted], labels[planted]
+    return float(np.mean(pairs[became, was] / pairs.sum() * len(given) / sizes[was]))

@@ -1,0 +1,170 @@
+"""An audit without training: from probabilities or features that the user has already."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crust._util.progress import progress_bar
+from crust.audit.duplicates import duplicates
+from crust.audit.feature_probs import from_features
+from crust.audit.label_quality import balanced, class_factors, doubt
+from crust.data.labels import encode_labels
+from crust.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["audit_labels"]
+
+SUM = 0.01  # how far from one the probabilities of an example may sum: half precision comes so near
+
+
+def audit_labels(labels: Any, probs: Any = None, features: Any = None, *, progress: bool = False) -> pd.DataFrame:
+    """Which labels to doubt, without training: from out-of-sample probabilities, or from features such as embeddings.
+
+    Args:
+        labels: one label an example: whole numbers or text, as a list, an array or a pandas Series.
+        probs: (n, classes) probabilities of networks that were not trained on the examples they judge. Whole numbers
+            as labels are columns; with labels as text the columns are those that a DataFrame names, or else the classes
+            in sorted order.
+        features: (n, d) numbers, on one scale; probabilities are then made from them (`crust.audit.feature_probs`).
+        progress: show a bar on stderr where it takes longer than two seconds.
+
+    Returns:
+        The table that `Result.audit` returns, one row an example; `chosen` and `weight` are empty, since nothing was
+        chosen.
+
+    Example:
+        >>> table = audit_labels(["cat", "dog", "cat"], [[0.9, 0.1], [0.2, 0.8], [0.1, 0.9]])
+        >>> table["suggested"].tolist(), int(table["doubt"].argmax())
+        (['cat', 'dog', 'dog'], 2)
+    """
+    import pandas as pd
+
+    if (probs is None) == (features is None):
+        both = "neither probs nor features are" if probs is None else "probs and features are both"
+        raise InputError(f"{both} given: give one of them")
+    labels = _one_each(labels)
+    if features is not None:
+        codes, classes = encode_labels(labels)
+        x = _numbers(features, "the features", len(codes))
+        with progress_bar("comparing features", progress) as report:
+            p = from_features(x, codes, len(classes), report)
+    else:
+        p = _probabilities(probs)
+        codes, classes = _encode(labels, probs, p.shape[1])
+        if len(codes) != len(p):
+            raise InputError(f"there are {len(codes)} labels for {len(p)} rows of probabilities: give one label a row")
+    p = balanced(p, class_factors(p, codes))
+    rows = np.arange(len(codes))
+    given = p[rows, codes]
+    others = p.copy()
+    others[rows, codes] = -1
+    names = np.empty(len(classes), dtype=object)
+    names[:] = list(classes)
+    nothing = np.full(len(codes), np.nan)
+    table = {
+        "index": rows,
+        "label": pd.Series(names[codes], dtype=object).infer_objects(),
+        "suggested": pd.Series(names[p.argmax(axis=1)], dtype=object).infer_objects(),
+        "probability": p.max(axis=1),
+        "doubt": doubt(p, codes),
+        "chosen": nothing,
+        "weight": nothing,
+        "loss": -np.log(np.maximum(given, 1e-12)),
+        "margin": given - others.max(axis=1),
+        "held_out": np.zeros(len(codes), bool),
+    }
+    if features is not None:
+        same = duplicates([(x, rows)])
+        table["duplicate_of"] = np.array([same.get(row, -1) for row in range(len(codes))])
+    return pd.DataFrame(table)
+
+
+def _one_each(labels: Any) -> Any:
+    """The labels, refused where an example has several or where they cannot be read as text."""
+    if hasattr(labels, "detach"):  # a torch tensor
+        labels = labels.detach().cpu().numpy()
+    try:
+        values = np.asarray(labels)
+    except ValueError:  # lists of different lengths
+        values = np.array([[]])
+    several = (list, tuple, set, frozenset, dict, np.ndarray)
+    if values.ndim != 1 or (values.dtype.kind == "O" and any(isinstance(value, several) for value in values)):
+        raise InputError("the labels are not one an example: several labels an example cannot be audited, so give one")
+    for row, value in enumerate(values if values.dtype.kind in "SO" else ()):
+        if isinstance(value, bytes):
+            try:
+                value.decode()
+            except UnicodeDecodeError:
+                raise InputError(f"label {bytes(value)!r} in row {row} is not UTF-8: give it as text") from None
+    return labels
+
+
+def _encode(labels: Any, probs: Any, columns: int) -> tuple[NDArray[np.int64], list[Any]]:
+    """Labels as numbers of columns, and the names of the columns."""
+    values = np.asarray(labels)
+    text = values.dtype.kind in "US" or (values.dtype.kind == "O" and any(isinstance(v, str) for v in values.flat))
+    if not text:
+        return encode_labels(labels, list(range(columns)))
+    named = list(getattr(probs, "columns", []))
+    if any(isinstance(name, str) for name in named):
+        # By name or not at all: columns in another order than the names' would make good labels wrong.
+        named = [str(name) for name in named]
+        for row, value in enumerate(values.flat):
+            label = value.decode() if isinstance(value, bytes) else str(value)
+            if label not in named:
+                raise InputError(
+                    f"label {label!r} in row {row} is no column of the probabilities, which are "
+                    f"{', '.join(named[:10])}{' …' if len(named) > 10 else ''}: name the columns as the labels are"
+                )
+        return encode_labels(labels, named)
+    codes, classes = encode_labels(labels)
+    if len(classes) != columns:
+        raise InputError(
+            f"the labels name {len(classes)} classes, but there are {columns} columns of probabilities: give a "
+            "DataFrame whose columns have the names of the classes"
+        )
+    return codes, classes
+
+
+def _probabilities(probs: Any) -> NDArray[np.float64]:
+    p = _numbers(probs, "the probabilities")
+    if p.shape[1] < 2:
+        raise InputError("the probabilities have one column: give a column for each class")
+    for bad, what in ((p < -SUM, "negative"), (p > 1 + SUM, "above one")):
+        if bad.any():
+            row, column = np.argwhere(bad)[0]
+            raise InputError(f"row {row} of the probabilities holds {p[row, column]:g}, which is {what}: use a softmax")
+    total = p.sum(axis=1)
+    off = np.flatnonzero(np.abs(total - 1) > SUM)
+    if off.size:
+        raise InputError(f"row {off[0]} of the probabilities sums to {total[off[0]]:.3g}, not to one: use a softmax")
+    return np.maximum(p, 0)
+
+
+def _numbers(values: Any, what: str, n: int | None = None) -> NDArray[np.float64]:
+    """A matrix of finite numbers, with as many rows as there are labels."""
+    if hasattr(values, "detach"):  # a torch tensor
+        values = values.detach().cpu().numpy()
+    try:
+        found = np.asarray(values)
+        if found.dtype.kind == "c":
+            raise TypeError("complex numbers")
+        found = found.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{what} are not all numbers: give a matrix of numbers, one row an example") from None
+    if found.ndim != 2:
+        raise InputError(f"{what} have shape {found.shape}: give one row an example, shape (n, columns)")
+    if not found.size:
+        raise InputError(f"{what} are empty, shape {found.shape}: give at least one row and one column")
+    if n is not None and len(found) != n:
+        raise InputError(f"there are {n} labels for {len(found)} rows of {what}: give one label a row")
+    bad = np.argwhere(~np.isfinite(found))
+    if len(bad):
+        row, column = bad[0]
+        raise InputError(f"row {row}, column {column} of {what} holds {found[row, column]}: give finite numbers")
+    return found

@@ -1,0 +1,167 @@
+"""One doubt score an example, and what the label should rather be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crust.audit.supporting_examples import nearest_medoids
+from crust.audit.training_dynamics import Watch
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["audit_table", "balanced", "doubt", "estimated_transitions"]
+
+
+def class_factors(probabilities: NDArray[np.floating], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """For each class how much oftener it is given than predicted, on the whole; 1 for a class that is never given.
+
+    All labels of such a class may be wrong, and it must still be possible to suggest it.
+
+    Example:
+        >>> class_factors(np.array([[0.6, 0.4], [0.9, 0.1]]), np.array([0, 1])).round(3).tolist()
+        [0.667, 2.0]
+    """
+    given = np.bincount(labels, minlength=probabilities.shape[1]) / max(1, len(labels))
+    predicted = probabilities.mean(axis=0) if len(labels) else np.ones(probabilities.shape[1])
+    return np.where(given > 0, given / np.maximum(predicted, 1e-6), 1.0)
+
+
+def balanced(probabilities: NDArray[np.floating], factors: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Probabilities with the classes that a network favours taken back, and the others helped.
+
+    A network that trains on part of the examples may come to neglect a class. Doubt would then fall on all of its
+    examples.
+
+    Example:
+        >>> balanced(np.array([[0.75, 0.25]]), np.array([1.0, 3.0])).tolist()
+        [[0.5, 0.5]]
+    """
+    weighed = probabilities * factors
+    return weighed / np.maximum(weighed.sum(axis=1, keepdims=True), 1e-12)
+
+
+def doubt(probabilities: NDArray[np.floating], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """How much probabilities disagree with the given labels, from 0 (not at all) to 1.
+
+    Args:
+        probabilities: (n, classes), averaged over a run's looks, with the classes balanced.
+        labels: the given labels, as numbers.
+
+    Returns:
+        One minus the probability of the given label.
+
+    Example:
+        >>> doubt(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0, 0])).round(2).tolist()
+        [0.1, 0.8]
+    """
+    return 1 - probabilities[np.arange(len(labels)), labels].astype(np.float64)
+
+
+def audit_table(
+    watch: Watch,
+    labels: NDArray[np.int64],
+    index: NDArray[np.int64],
+    classes: Sequence[Any],
+    *,
+    held: tuple[Watch, NDArray[np.int64], NDArray[np.int64]] | None = None,
+    ids: Sequence[str] | None = None,
+    opinions: Mapping[str, NDArray[np.floating]] | None = None,
+    same: Mapping[int, int] | None = None,
+) -> pd.DataFrame:
+    """A row for each example of the training set, in its order.
+
+    Args:
+        watch: what the run has seen of the examples it trained on.
+        labels: their given labels.
+        index: their positions in the training set.
+        classes: the user's names for the classes.
+        held: the same three for the examples that were held out.
+        ids: a name for each example of the training set, such as its file.
+        opinions: what the method itself says of the examples that it trained on; one number an example makes a column.
+        same: examples that are the same as earlier ones (`crust.audit.duplicates`).
+
+    Returns:
+        Columns: `index`, `id` (where there are any), `label`, `suggested`, `probability`, `doubt`, `chosen` (share of
+        the selections), `weight` (mean over the selections), `loss`, `margin` (means over the looks), `held_out`,
+        `medoids` (where the run has chosen: the members of its last coreset that it sees most alike, the nearest
+        first, as positions in the training set), `medoid_labels`, `duplicate_of` (the first example with the very same
+        input, or -1; where inputs were compared), and the method's own.
+
+    Example:
+        >>> watch = Watch(2, 2)
+        >>> watch.looks, watch.trust, watch.probabilities[:] = 1, 1.0, [[0.2, 0.8], [0.8, 0.2]]
+        >>> table = audit_table(watch, np.array([0, 1]), np.array([0, 1]), ["cat", "dog"])
+        >>> table["label"][0], table["suggested"][0], float(table["doubt"][0])
+        ('cat', 'dog', 0.8)
+    """
+    import pandas as pd
+
+    factors = class_factors(watch.mean(), labels)
+    every = [(watch, labels, index), *([] if held is None else [held])]
+    judged = [balanced(one.mean(), factors) for one, _, _ in every]
+    parts = [pd.DataFrame(_part(*one, p, one[0] is not watch)) for one, p in zip(every, judged, strict=True)]
+    names = np.empty(len(classes), dtype=object)
+    names[:] = list(classes)
+    medoids = watch.last if 0 < len(watch.last) < len(labels) else None
+    if medoids is not None:
+        near = nearest_medoids(judged, medoids, watch.chosen)
+        for part, found in zip(parts, near, strict=True):
+            part["medoids"] = index[found].tolist()
+            part["medoid_labels"] = names[labels[found]].tolist()
+    table = pd.concat(parts).sort_values("index", ignore_index=True)
+    for name in ("label", "suggested"):
+        table[name] = pd.Series(names[table[name].to_numpy()], table.index, dtype=object).infer_objects()
+    if same is not None:
+        table["duplicate_of"] = [same.get(position, -1) for position in table["index"].tolist()]
+    for name, values in (opinions or {}).items():
+        if np.shape(values) == (len(labels),) and name not in table:
+            own = pd.Series(np.asarray(values, np.float64), index=index)
+            table[name] = own.reindex(table["index"]).to_numpy()
+    if ids is not None:
+        table.insert(1, "id", [ids[i] for i in table["index"]])
+    return table
+
+
+def _part(
+    watch: Watch,
+    labels: NDArray[np.int64],
+    index: NDArray[np.int64],
+    probabilities: NDArray[np.float64],
+    held_out: bool,
+) -> dict[str, NDArray[Any]]:
+    looks, selections = max(1, watch.looks), max(1, watch.selections)
+    nothing = np.full(len(labels), np.nan)
+    return {
+        "index": index,
+        "label": labels,
+        "suggested": probabilities.argmax(axis=1),
+        "probability": probabilities.max(axis=1),
+        "doubt": doubt(probabilities, labels),
+        "chosen": nothing if held_out else watch.chosen / selections,
+        "weight": nothing if held_out else watch.weight / selections,
+        "loss": watch.losses / looks,
+        "margin": watch.margins / looks,
+        "held_out": np.full(len(labels), held_out),
+    }
+
+
+def estimated_transitions(
+    labels: NDArray[np.int64], better: NDArray[np.int64], classes: int
+) -> tuple[float, NDArray[np.float64]]:
+    """The noise rate and the matrix P(given | suggested) that the suggestions amount to.
+
+    Example:
+        >>> rate, matrix = estimated_transitions(np.array([0, 1, 1, 1]), np.array([0, 0, 1, 1]), 2)
+        >>> rate, matrix.tolist()
+        (0.25, [[0.5, 0.5], [0.0, 1.0]])
+    """
+    counts = np.zeros((classes, classes))
+    np.add.at(counts, (better, labels), 1.0)
+    rows = counts.sum(axis=1, keepdims=True)
+    matrix = np.where(rows > 0, counts / np.maximum(rows, 1), np.eye(classes))
+    return float((labels != better).mean()), matrix

@@ -1,0 +1,142 @@
+"""What `crust audit` prints: the worst labels, the noise, and the classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crust.cli.formatting import percent, visible
+
+MATRIX = 12  # up to so many classes the whole matrix is shown
+PAIRS = 15
+CLASSES = 12
+TWINS = 5
+
+
+def show(table: Any, classes: list[Any], top: int, found: dict[str, Any] | None) -> None:
+    """All of it, on stdout; with the calibration, where there is one."""
+    from rich.console import Console
+
+    from crust.audit import class_view, conflicting_duplicates, estimated_transitions
+
+    position = {name: i for i, name in enumerate(classes)}
+    given, better = (table[name].map(position).to_numpy() for name in ("label", "suggested"))
+    rate, matrix = estimated_transitions(given, better, len(classes))
+    console = Console(highlight=False)
+    if top:
+        console.print(_worst(table.head(top)))
+    console.print(
+        f"estimated noise rate: {percent(rate)} of {len(table):,} labels differ from the suggested ones", soft_wrap=True
+    )
+    if found is not None:
+        for line in calibrated(found):
+            console.print(line, soft_wrap=True, markup=False)
+    console.print(_matrix(matrix, classes) if len(classes) <= MATRIX else _pairs(matrix, classes))
+    view = class_view(table, classes)
+    console.print(_classes(view))
+    starving = view.loc[view["starving"], "label"].tolist()
+    if starving:
+        names = ", ".join(map(visible, starving[:10])) + (" …" if len(starving) > 10 else "")
+        console.print(f"hardly ever predicted or chosen, so their labels cannot be judged: {names}", soft_wrap=True,
+                      markup=False)  # fmt: skip
+    twins = conflicting_duplicates(table)
+    if len(twins):
+        groups = twins.groupby("duplicate_of", sort=True)
+        console.print(f"the same example with different labels, {twins['duplicate_of'].nunique():,} times:")
+        for _, some in list(groups)[:TWINS]:
+            said = ", ".join(f"{row['index']} ({visible(row['label'])})" for row in some.to_dict("records")[:10])
+            console.print(f"  {said}", soft_wrap=True, markup=False)
+
+
+def calibrated(found: dict[str, Any]) -> list[str]:
+    """A calibration in words.
+
+    Example:
+        >>> share = {"value": 0.2, "low": 0.15, "high": 0.25}
+        >>> cut = {"threshold": 0.7, "flagged": 30, "precision": share, "recall": share}
+        >>> calibrated({"noise_rate": share, "cut": cut, "plants": {"count": 50}, "notes": []})[0]
+        'calibrated with 50 planted labels: 20.0 % of the labels are wrong (15.0 % to 25.0 %)'
+    """
+
+    def said(estimate: dict[str, float]) -> str:
+        return f"{percent(estimate['value'])} ({percent(estimate['low'])} to {percent(estimate['high'])})"
+
+    count, cut = found["plants"]["count"], found["cut"]
+    rate = found["noise_rate"]
+    between = f"({percent(rate['low'])} to {percent(rate['high'])})"
+    lines = [f"calibrated with {count:,} planted labels: {percent(rate['value'])} of the labels are wrong {between}"]
+    if cut is None:
+        return [*lines, "no cut is recommended: hardly any label is wrong"]
+    lines.append(f"recommended cut: doubt of {cut['threshold']:.3f} and more, which are {cut['flagged']:,} labels")
+    lines.append(f"of these are wrong {said(cut['precision'])}; of all wrong ones these are {said(cut['recall'])}")
+    return [*lines, *found["notes"]]
+
+
+def _worst(table: Any) -> Any:
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    chosen = ["chosen"] if table["chosen"].notna().any() else []
+    heads = ["index", *(["id"] if "id" in table else []), "label", "suggested", "probability", "doubt", *chosen]
+    shown = Table(box=box.SIMPLE_HEAD, title="the labels to doubt most", title_justify="left")
+    for head in heads:
+        shown.add_column(head, justify="left" if head in ("id", "label", "suggested") else "right")
+    for row in table.to_dict("records"):
+        cells = [visible(row[head]) for head in heads[: heads.index("probability")]]
+        cells = [*map(escape, cells), f"{row['probability']:.2f}", f"{row['doubt']:.3f}"]
+        if chosen:
+            cells.append("held out" if row["held_out"] else percent(row["chosen"]))
+        shown.add_row(*cells)
+    return shown
+
+
+def _matrix(matrix: Any, classes: list[Any]) -> Any:
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    title = "% of those that seem to be (row) labelled (column)"
+    shown = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
+    shown.add_column("")
+    for name in classes:
+        shown.add_column(escape(visible(name)), justify="right")
+    for name, row in zip(classes, matrix, strict=True):
+        shown.add_row(escape(visible(name)), *(f"{100 * share:.0f}" if share >= 0.005 else "·" for share in row))
+    return shown
+
+
+def _pairs(matrix: Any, classes: list[Any]) -> Any:
+    """The largest entries off the diagonal, where the matrix is too large for a screen."""
+    import numpy as np
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    off = matrix * (1 - np.eye(len(classes)))
+    shown = Table(box=box.SIMPLE_HEAD, title="the most frequent confusions", title_justify="left")
+    for head in ("seems to be", "labelled", "share"):
+        shown.add_column(head, justify="right" if head == "share" else "left")
+    for place in np.argsort(-off, axis=None, kind="stable")[:PAIRS]:
+        i, j = divmod(int(place), len(classes))
+        if off[i, j] > 0:
+            shown.add_row(escape(visible(classes[i])), escape(visible(classes[j])), percent(float(off[i, j])))
+    return shown
+
+
+def _classes(view: Any) -> Any:
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    few = view if len(view) <= CLASSES else view.sort_values("doubted", ascending=False, kind="stable").head(CLASSES)
+    title = "class by class" if len(few) == len(view) else f"the {CLASSES} most doubted of {len(view)} classes"
+    shown = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
+    heads = {"label": "", "given": "labelled", "doubted": "of these doubted", "suggested": "seem to be",
+             "missed": "of these labelled otherwise"}  # fmt: skip
+    for name, head in heads.items():
+        shown.add_column(head, justify="left" if name == "label" else "right")
+    for row in few.to_dict("records"):
+        doubted, missed = (None if row[name] != row[name] else row[name] for name in ("doubted", "missed"))
+        shown.add_row(escape(visible(row["label"])), f"{row['given']:,}", percent(doubted), f"{row['suggested']:,}",
+                      percent(missed))  # fmt: skip
+    return shown

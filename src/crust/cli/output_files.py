@@ -1,0 +1,83 @@
+"""What the words of a command line mean: a budget, a file to write."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from crust.errors import InputError
+
+
+def parse_budget(text: str) -> int | float:
+    """`-k`: a whole number is a count, a decimal point makes it a share.
+
+    Example:
+        >>> parse_budget("1"), parse_budget("1.0"), parse_budget(".1")
+        (1, 1.0, 0.1)
+    """
+    word = text.strip()
+    if re.fullmatch(r"[+-]?\d+", word):
+        return int(word)
+    if re.fullmatch(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?", word):
+        return float(word)
+    raise InputError(
+        f"-k {text} is not a number: give a count such as 500, or a share with a decimal point such as 0.1"
+    )
+
+
+def check_output(
+    path: Path | None, option: str, suffixes: tuple[str, ...], inputs: Iterable[str | Path | None] = ()
+) -> None:
+    """Refuse a file that could not be written, before the work that would be lost.
+
+    Example:
+        >>> check_output(Path("coreset.txt"), "-o", (".parquet",))
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: -o coreset.txt: the name must end in .parquet
+    """
+    if path is None:
+        return
+    if path.suffix.lower() not in suffixes:
+        raise InputError(f"{option} {path}: the name must end in {' or '.join(suffixes)}")
+    if any(name is not None and _file_of(name).resolve() == path.resolve() for name in inputs):
+        raise InputError(f"{option} {path} would overwrite what is read: write to another file")
+    folder = path.parent
+    if not folder.is_dir():
+        raise InputError(f"{option} {path}: there is no folder {folder}; create it first, or write somewhere else")
+    if path.is_dir():
+        raise InputError(f"{option} {path} is a folder: give the name of a file")
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"{option} {path}: the folder {folder} cannot be written to; write somewhere else")
+
+
+def _file_of(name: str | Path) -> Path:
+    """The file that is meant by `file.csv:column`, `file.npz:key` or `file.npy`."""
+    head, colon, _ = str(name).rpartition(":")
+    return Path(head) if colon and head and not Path(name).exists() else Path(name)
+
+
+def write_table(table: Any, path: Path) -> None:
+    """A pandas table as .csv or .parquet, by the name of the file; whole or not at all."""
+    from io import BytesIO
+
+    from crust._util.atomic_write import write_whole
+
+    if path.suffix.lower() == ".csv":
+        write_whole(path, _as_csv(table))
+        return
+    buffer = BytesIO()
+    table.to_parquet(buffer, index=False)
+    write_whole(path, buffer.getvalue())
+
+
+def _as_csv(table: Any) -> bytes:
+    """Text in quotes where a cell holds a carriage return: pandas leaves it bare, and readers end the line there."""
+    found = str(table.to_csv(index=False, lineterminator="\n"))
+    if "\r" in found:
+        found = str(table.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC))
+    return found.encode()

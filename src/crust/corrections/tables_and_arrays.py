@@ -1,0 +1,218 @@
+"""Files with other labels: everything else in them stays as it was."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crust._util.atomic_write import write_whole
+from crust.data import encode_labels, table_io
+from crust.data.matrix_io import reading
+from crust.data.npz_dataset import labels_name
+from crust.data.table_dataset import table_labels
+from crust.errors import InputError
+from crust.report.payload import positions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["apply_to_npz", "apply_to_table", "labels_file"]
+
+
+def apply_to_table(
+    source: str | Path,
+    target: str | Path,
+    label_column: str,
+    changes: Mapping[int, int],
+    audit: pd.DataFrame,
+    classes: Sequence[Any],
+) -> None:
+    """A CSV, TSV or Parquet file with other labels in some rows.
+
+    Every other byte of a CSV file stays as it is; a Parquet file keeps its schema.
+
+    Args:
+        source: the table that was trained on.
+        target: the file to write.
+        label_column: the column of the labels.
+        changes: by row, the number of the new class.
+        audit: what is corrected; its given labels must be those of the table.
+        classes: its classes.
+
+    Example:
+        >>> import tempfile, pandas as pd
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "a.csv").write_text("x,label\\n1.50,cat\\n'2',dog\\n")
+        >>> audit = pd.DataFrame({"index": [0, 1], "label": ["cat", "dog"]})
+        >>> apply_to_table(folder / "a.csv", folder / "b.csv", "label", {0: 1}, audit, ["cat", "dog"])
+        >>> (folder / "b.csv").read_text()
+        "x,label\\n1.50,dog\\n'2',dog\\n"
+    """
+    source = Path(source)
+    with reading(source):
+        table = table_io.read(source)
+    values = table_labels(table, label_column, source.name)
+    take = _source_rows(values, changes, audit, classes, source.name)
+    if source.suffix.lower() == ".parquet":
+        write_whole(target, lambda file: _write_parquet(source, table, label_column, take, file))
+    else:
+        write_whole(target, _csv_with(source, table.column_names.index(label_column), changes, take))
+
+
+def apply_to_npz(
+    source: str | Path, target: str | Path, changes: Mapping[int, int], audit: pd.DataFrame, classes: Sequence[Any]
+) -> None:
+    """A .npz file with other labels for some examples; its other arrays are copied as they are.
+
+    Args:
+        source: the file that was trained on.
+        target: the file to write.
+        changes: by example, the number of the new class.
+        audit: what is corrected; its given labels must be those of the file.
+        classes: its classes.
+
+    Example:
+        >>> import tempfile, pandas as pd
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> np.savez(folder / "a.npz", x=np.zeros((2, 3)), y=np.array([5, 9], np.uint8))
+        >>> audit = pd.DataFrame({"index": [0, 1], "label": [5, 9]})
+        >>> apply_to_npz(folder / "a.npz", folder / "b.npz", {0: 1}, audit, [5, 9])
+        >>> np.load(folder / "b.npz")["y"]
+        array([9, 9], dtype=uint8)
+    """
+    from crust.data.array_io import open_npz
+
+    source = Path(source)
+    name = labels_name(source)
+    with reading(source):
+        values = open_npz(source, name)
+    new = values[_source_rows(values, changes, audit, classes, source.name)]
+
+    def write(file: BinaryIO) -> None:
+        with zipfile.ZipFile(source) as old, zipfile.ZipFile(file, "w") as archive:
+            for member in old.infolist():
+                if member.filename.removesuffix(".npy") == name:
+                    buffer = BytesIO()
+                    np.lib.format.write_array(buffer, new, allow_pickle=False)
+                    archive.writestr(member.filename, buffer.getvalue(), member.compress_type)
+                    continue
+                copy = zipfile.ZipInfo(member.filename, member.date_time)
+                copy.compress_type = member.compress_type
+                with old.open(member) as content, archive.open(copy, "w", force_zip64=True) as place:
+                    while block := content.read(1 << 20):
+                        place.write(block)
+
+    write_whole(target, write)
+
+
+def labels_file(
+    audit: pd.DataFrame, changes: Mapping[int, int], classes: Sequence[Any], *, by_id: bool
+) -> pd.DataFrame:
+    """All labels of an audit, corrected, as `crust train DATA --labels FILE` takes them.
+
+    Args:
+        audit: what is corrected.
+        changes: by index, the number of the new class.
+        classes: its classes.
+        by_id: whether the examples are named by `id`, as those of image folders are, and not by `index`.
+
+    Example:
+        >>> import pandas as pd
+        >>> labels_file(pd.DataFrame({"index": [0, 1], "label": ["a", "b"]}), {0: 1}, ["a", "b"], by_id=False)
+           index label
+        0      0     b
+        1      1     b
+    """
+    found = audit[["id" if by_id else "index", "label"]].copy()
+    new = positions(audit["label"], classes, "label")
+    for row, index in enumerate(audit["index"].tolist()):
+        new[row] = changes.get(index, new[row])
+    found["label"] = [classes[number] for number in new]
+    return found
+
+
+def _source_rows(
+    values: Any, changes: Mapping[int, int], audit: pd.DataFrame, classes: Sequence[Any], file: str
+) -> NDArray[np.int64]:
+    """Which row of the file each row takes its label from: its own, or the first of its new class.
+
+    So a label keeps the form that it has in the file, whatever that is.
+    """
+    codes, _ = encode_labels(values, classes, f"the labels of {file}")
+    indices, given = audit["index"].to_numpy(), positions(audit["label"], classes, "label")
+    if len(codes) <= indices.max():
+        raise InputError(f"{file} has {len(codes):,} rows, but the run had more: give the data it was trained on")
+    other = np.flatnonzero(codes[indices] != given)
+    if other.size:
+        row = int(indices[other[0]])
+        raise InputError(
+            f"row {row} of {file} is labelled {classes[codes[row]]!r}, but was {classes[given[other[0]]]!r} in the "
+            "run: give the data it was trained on"
+        )
+    first = {int(code): int(row) for code, row in zip(*np.unique(codes, return_index=True), strict=True)}
+    take = np.arange(len(codes))
+    for index, number in changes.items():
+        if number not in first:
+            raise InputError(f"{file} has no row labelled {classes[number]!r}, whose form could be taken: add one")
+        take[index] = first[number]
+    return take
+
+
+def _write_parquet(source: Path, table: Any, column: str, take: NDArray[np.int64], file: BinaryIO) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    place = table.column_names.index(column)
+    table = table.set_column(place, table.schema.field(place), table.column(place).take(pa.array(take)))
+    group = parquet.ParquetFile(source).metadata.row_group(0)
+    codec = group.column(0).compression.lower()
+    compression = codec if codec in ("snappy", "gzip", "brotli", "zstd", "lz4") else "none"
+    parquet.write_table(table, file, compression=compression, row_group_size=max(1, group.num_rows))
+
+
+def _csv_with(source: Path, column: int, changes: Mapping[int, int], take: NDArray[np.int64]) -> bytes:
+    text = source.read_bytes().decode("utf-8", "surrogateescape")
+    delimiter, header = table_io.csv_form(source)
+    lines = list(records(text, delimiter))[header:]
+    if len(lines) != len(take) or min(map(len, lines)) <= column:
+        raise InputError(f"the rows of {source.name} are not all alike: write the file again, with quotes where needed")
+    parts, end = [], 0
+    for row in sorted(changes):
+        (start, stop), (first, last) = lines[row][column], lines[take[row]][column]
+        parts += [text[end:start], text[first:last]]
+        end = stop
+    return "".join([*parts, text[end:]]).encode("utf-8", "surrogateescape")
+
+
+def records(text: str, delimiter: str) -> Iterator[list[tuple[int, int]]]:
+    """Where the cells of each line of a CSV file begin and end, quotes included; empty lines are no lines.
+
+    Example:
+        >>> text = 'a,"b,""c"\\r\\n\\r\\nd,'
+        >>> [[text[a:b] for a, b in cells] for cells in records(text, ",")]
+        [['a', '"b,""c"'], ['d', '']]
+    """
+    other = f"[^{re.escape(delimiter)}\r\n]*"
+    cell = re.compile(f'"[^"]*(?:""[^"]*)*"{other}|{other}')
+    at = 1 if text.startswith("\ufeff") else 0
+    while at < len(text):
+        if text[at] in "\r\n":
+            at += 1
+            continue
+        cells = []
+        while True:
+            match = cell.match(text, at)
+            assert match is not None  # the pattern fits an empty text
+            cells.append(match.span())
+            at = match.end()
+            if not text.startswith(delimiter, at):
+                break
+            at += 1
+        yield cells

@@ -1,0 +1,169 @@
+"""Vectors and group names from files: .npy, .npz, .safetensors, .parquet, .csv, .tsv.
+
+A file that cannot be used gives one `InputError` that names it. Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from crust.data import array_io, table_io
+from crust.errors import InputError
+
+__all__ = ["read_column", "read_matrix"]
+
+KEYED = (".npz", ".safetensors")
+TABLES = (".parquet", ".csv", ".tsv")
+SUFFIXES = (".npy", *KEYED, *TABLES)
+
+
+def read_matrix(spec: str | Path, columns: Sequence[str] | None = None, skip: Sequence[str] = ()) -> np.ndarray:
+    """Read an (n, d) matrix of numbers, memory-mapped where the format allows it.
+
+    Args:
+        spec: a path; arrays inside .npz and .safetensors are `file.npz:key`, the key being needed if there are several.
+        columns: the columns of a table to use, in this order; None takes all numeric ones.
+        skip: columns of a table that are not vectors, such as the one with the group names.
+
+    Returns:
+        A two-dimensional array of numbers with at least one row and one column.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "features.npy"
+        >>> np.save(path, np.eye(3, 2))
+        >>> read_matrix(path).shape
+        (3, 2)
+    """
+    path, key = split_spec(spec)
+    with reading(path):
+        if path.suffix.lower() in TABLES:
+            return _checked_matrix(table_io.matrix(path, columns, skip), path.name)
+        if columns:
+            raise InputError(f"{path.name} has no columns: use --columns only with a table ({', '.join(TABLES)})")
+        return _checked_matrix(open_array(path, key), path.name)
+
+
+def read_column(spec: str | Path, column: str | None = None) -> np.ndarray:
+    """Read one value a row, such as group names: whole numbers or text.
+
+    Args:
+        spec: a path, or `file.npz:key` as in `read_matrix`.
+        column: the column of a table; None where it has only one.
+
+    Returns:
+        A one-dimensional array of int64 or of text.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "labels.csv"
+        >>> _ = path.write_text("animal\\ncat\\ndog\\ncat\\n")
+        >>> read_column(path).tolist()
+        ['cat', 'dog', 'cat']
+    """
+    values = read_values(spec, column, "group")
+    return _checked_names(values, split_spec(spec)[0].name)
+
+
+def read_values(spec: str | Path, column: str | None, what: str, text: bool = False) -> np.ndarray:
+    """One value a row, as it stands in the file; `what` it is, for the error messages; `text` guesses at no types."""
+    path, key = split_spec(spec)
+    with reading(path):
+        if path.suffix.lower() in TABLES:
+            values = table_io.column(path, column, what, text)
+        elif column is not None:
+            raise InputError(f"{path.name} has no columns: use a column only with a table ({', '.join(TABLES)})")
+        else:
+            values = open_array(path, key)
+            if values.ndim == 2 and values.shape[1] == 1:
+                values = values[:, 0]
+            if values.ndim != 1:
+                raise InputError(f"{path.name} has shape {values.shape}: give one {what} a row, shape (n,)")
+        if values.size == 0:
+            raise InputError(f"{path.name} is empty: give one {what} a row")
+        return values
+
+
+def split_spec(spec: str | Path) -> tuple[Path, str | None]:
+    """Split `file.npz:key` into path and key; anything else is a path.
+
+    Example:
+        >>> split_spec("features.npz:train")[1]
+        'train'
+        >>> split_spec("features.npy")[1] is None
+        True
+    """
+    text = str(spec)
+    head, colon, key = text.rpartition(":")
+    if colon and head.lower().endswith(KEYED) and not Path(text).exists():
+        return Path(head), key or None
+    return Path(text), None
+
+
+def open_array(path: Path, key: str | None) -> np.ndarray:
+    """The array of a .npy file, or the named one of a .npz or .safetensors file."""
+    suffix = path.suffix.lower()
+    if suffix == ".npy":
+        return array_io.open_npy(path)
+    if suffix == ".npz":
+        return array_io.open_npz(path, key)
+    return array_io.open_safetensors(path, key)
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn whatever goes wrong with a file into one sentence about that file."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: give a file ending in one of {', '.join(SUFFIXES)}")
+    if not path.exists():
+        raise InputError(f"there is no file {path}: check the path")
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"cannot read {path}: its name must end in one of {', '.join(SUFFIXES)}")
+    if path.is_file() and path.stat().st_size == 0:
+        raise InputError(f"{path} is an empty file: write it again")
+    try:
+        yield
+    except InputError:
+        raise
+    except PermissionError:
+        raise InputError(f"cannot read {path}: permission denied") from None
+    except MemoryError:
+        raise InputError(f"cannot read {path}: it does not fit into memory; use .npy, which is memory-mapped") from None
+    # The readers of five formats raise all kinds of exceptions on a broken file; the user needs the same one thing.
+    except Exception as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__).rstrip(". ")
+        kind = path.suffix.lower()
+        raise InputError(f"cannot read {path}: truncated or not a {kind} file ({reason}); write it again") from error
+
+
+def _checked_matrix(values: np.ndarray, name: str) -> np.ndarray:
+    if values.dtype.kind not in "biuf":
+        raise InputError(f"{name} holds {values.dtype}, not numbers: give an array of real numbers")
+    if values.ndim != 2:
+        raise InputError(f"{name} has shape {values.shape}: give a two-dimensional array, one row a point")
+    if values.size == 0:
+        raise InputError(f"{name} is empty, shape {values.shape}: give at least one row and one column")
+    return values
+
+
+def _checked_names(values: np.ndarray, name: str) -> np.ndarray:
+    """Group names as int64 or text; whole numbers stored as floats are taken for what they are."""
+    kind = values.dtype.kind
+    if kind == "S":
+        return np.char.decode(values, "utf-8")
+    if kind == "U":
+        return np.asarray(values)
+    if kind in "biu":
+        return np.asarray(values, dtype=np.int64)
+    if kind == "f":
+        bad = np.flatnonzero(~np.isfinite(values) | (values != np.round(values)))
+        if bad.size:
+            raise InputError(
+                f"group {values[bad[0]]} in row {bad[0]} of {name} is not a whole number: use whole or text"
+            )
+        return np.asarray(values).astype(np.int64)
+    raise InputError(f"{name} holds {values.dtype}: give group names as whole numbers or text")

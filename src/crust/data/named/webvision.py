@@ -1,0 +1,158 @@
+"""mini WebVision: the first 50 classes of the Google part of WebVision 1.0, as its archives unpack.
+
+    webvision/info/synsets.txt                `n01440764 tench, Tinca tinca`, a line a class, in the order of the labels
+    webvision/info/train_filelist_google.txt  `google/q0001/name.jpg 0`
+    webvision/info/val_filelist.txt           `val000001.jpg 0`
+    webvision/google/q0001/name.jpg           from google_resized_256.tar, or the images in full size
+    webvision/val_images_256/val000001.jpg    from val_images_256.tar
+    imagenet/val/n01440764/name.JPEG          ImageNet's validation images, optional: beside webvision or inside it
+
+Images keep their proportions: their shorter side is brought to 320 pixels for crops of 299 (other sizes in
+proportion), of the middle for tests, at random and mirrored for training. The paper does not say how; crops at a fixed
+scale are what the released code of DivideMix does on this set (227 out of 256), in proportion our choice.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crust.data.examples import Bundle, Examples
+from crust.data.image_folder import MEAN, STD, Listing, check_size, read_images, some, spread
+from crust.data.labels import check_classes
+from crust.data.named.imagenet import find_imagenet, list_imagenet
+from crust.errors import InputError
+
+log = logging.getLogger("crust.data")
+
+CLASSES = 50
+SIZE, RESIZE = 299, 320
+ROOTS = ("", "webvision", "WebVision", "webvision1.0", "webvision-1.0")
+TRAIN, VAL, SYNSETS = "info/train_filelist_google.txt", "info/val_filelist.txt", "info/synsets.txt"
+TRAIN_FOLDERS = ("", "google_resized_256", "train", "images")  # above google/
+VAL_FOLDERS = ("val_images_256", "val_images", "val", "val/val_images_256")
+
+
+def load_webvision(
+    folder: Path, image_size: int | None = None, skip_broken: bool = False, limit: int | None = None
+) -> Bundle:
+    """Its training and validation images, and ImageNet's validation images of the same classes where they are found.
+
+    Args:
+        folder: that of the data, which has `webvision` in it, or is it.
+        image_size: side in pixels; by default 299.
+        skip_broken: leave out images that cannot be read or are not there, and say which.
+        limit: only so many training images, of every class in turn.
+    """
+    root, size = _root(folder), check_size(image_size) or SIZE
+    synsets = read_synsets(root / SYNSETS)
+    classes = list(synsets.values())
+    listing = _training_list(root, classes)
+    total, rows = len(listing.files), np.arange(len(listing.files))
+    if limit is not None and limit < total:
+        rows = spread(listing.folders, limit)
+        listing = some(listing, rows)
+    validation = _validation_list(root, classes)  # what is missing is missed before all images are looked at
+    train, kept = _read(listing, classes, size, skip_broken)
+    check_classes(train.labels, classes, f"the labels of {root}")
+    encoding = {
+        "format": "images", "classes": classes, "shape": [3, size, size], "mean": MEAN, "std": STD, "mirror": True,
+        "resize": _resize(size), "folders": synsets,
+    }  # fmt: skip
+    test, _ = _read(validation, classes, size, skip_broken)
+    return Bundle(train, test, encoding, total, rows[kept], more_tests=_imagenet(root, synsets, size, skip_broken))
+
+
+def load_validation(folder: Path, size: int, skip_broken: bool = False) -> Examples:
+    """Its validation images alone."""
+    root = _root(folder)
+    classes = list(read_synsets(root / SYNSETS).values())
+    return _read(_validation_list(root, classes), classes, size, skip_broken)[0]
+
+
+def read_synsets(path: Path) -> dict[str, str]:
+    """The first 50 classes: their WordNet ids, and what each is called; two of one name are told apart by the id."""
+    found = {}
+    for number, words in enumerate(_lines(path)[:CLASSES], 1):
+        wnid, _, names = words.partition(" ")
+        if not (len(wnid) == 9 and wnid[0] == "n" and wnid[1:].isdigit()):
+            raise InputError(f"line {number} of {path} is {words!r}: it must begin with an id such as n01440764")
+        found[wnid] = names.split(",")[0].strip() or wnid
+    shared = {name for name in found.values() if list(found.values()).count(name) > 1}
+    return {wnid: f"{name} ({wnid})" if name in shared else name for wnid, name in found.items()}
+
+
+def read_list(path: Path, classes: int) -> tuple[list[str], NDArray[np.int64]]:
+    """The files of the first classes in a list of `NAME LABEL`, and their labels."""
+    files, labels = [], []
+    for number, words in enumerate(_lines(path), 1):
+        name, _, label = words.rpartition(" ")
+        if not name or not label.isdigit():
+            raise InputError(f"line {number} of {path} is {words!r}: it must be a file and a label, such as a.jpg 0")
+        if int(label) < classes:
+            files.append(name.strip())
+            labels.append(int(label))
+    if not files:
+        raise InputError(f"{path} lists no image of the first {classes} classes: download info.tar again")
+    return files, np.array(labels, np.int64)
+
+
+def _root(folder: Path) -> Path:
+    for name in ROOTS:
+        if (folder / name / "info").is_dir():
+            return folder / name
+    raise InputError(
+        f"there is no WebVision in {folder}: unpack info.tar, google_resized_256.tar and val_images_256.tar of "
+        f"WebVision 1.0 into {folder / 'webvision'}, or name its folder with data_dir (--data-dir)"
+    )
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except FileNotFoundError:
+        raise InputError(f"{path} is not there: unpack info.tar of WebVision 1.0 again") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+
+
+def _training_list(root: Path, classes: list[str]) -> Listing:
+    files, labels = read_list(root / TRAIN, len(classes))
+    top = files[0].split("/")[0]  # google
+    base = next((root / name for name in TRAIN_FOLDERS if (root / name / top).is_dir()), None)
+    if base is None:
+        raise InputError(f"{root} has no folder {top} with the training images: unpack google_resized_256.tar there")
+    return Listing(base, files, [classes[label] for label in labels])
+
+
+def _validation_list(root: Path, classes: list[str]) -> Listing:
+    files, labels = read_list(root / VAL, len(classes))
+    base = next((root / name for name in VAL_FOLDERS if (root / name).is_dir()), None)
+    if base is None:
+        raise InputError(f"{root} has no folder {VAL_FOLDERS[0]} with the validation images: unpack val_images_256.tar")
+    return Listing(base, files, [classes[label] for label in labels])
+
+
+def _imagenet(root: Path, synsets: dict[str, str], size: int, skip_broken: bool) -> dict[str, Examples]:
+    found = find_imagenet([root, root.parent])
+    if found is None:
+        log.warning(
+            "there are no validation images of ImageNet beside %s (imagenet/val): only WebVision's are measured", root
+        )
+        return {}
+    files, wnids = list_imagenet(found, list(synsets))
+    listing = Listing(found, files, [synsets[wnid] for wnid in wnids])
+    return {"imagenet": _read(listing, list(synsets.values()), size, skip_broken)[0]}
+
+
+def _read(listing: Listing, classes: list[str], size: int, skip_broken: bool) -> tuple[Examples, Any]:
+    """Always read as they are needed: images in memory would be augmented in another way."""
+    return read_images(listing, classes, size, skip_broken, resize=_resize(size), stream=True)
+
+
+def _resize(size: int) -> int:
+    return round(size * RESIZE / SIZE)

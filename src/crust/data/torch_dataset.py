@@ -1,0 +1,189 @@
+"""Map-style datasets from Python: their labels, some of their rows, items with random numbers of their own."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crust.data.examples import Examples
+from crust.data.labels import check_classes, encode_labels
+from crust.data.npz_dataset import from_arrays
+from crust.errors import InputError
+
+__all__ = ["from_dataset"]
+
+LOOKS = 16  # items whose label is compared with `.targets`
+
+
+def from_dataset(dataset: Any, labels: Any = None, classes: Sequence[Any] | None = None) -> Examples:
+    """Examples from a map-style dataset whose items are (x, y), or x where the labels are given.
+
+    Labels come from `labels`, else from the dataset's own `targets` where the items agree with them, else from
+    reading all items once. A plain `TensorDataset` is taken as the tensors it holds, which is faster.
+
+    Args:
+        dataset: anything with `len()` and `[i]`.
+        labels: one label an example, in place of those in the items.
+        classes: the classes; by default the dataset's own `classes`, else the different labels.
+
+    Returns:
+        The examples, kind `dataset` (or that of the tensors).
+
+    Example:
+        >>> examples = from_dataset([([0.5, 1.0], "cat"), ([2.0, 0.0], "dog"), ([0.1, 0.2], "cat")])
+        >>> examples.labels, examples.classes
+        (array([0, 1, 0]), ['cat', 'dog'])
+    """
+    if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
+        raise InputError(f"{type(dataset).__name__} has no len() or no [i]: give a map-style dataset")
+    if len(dataset) == 0:
+        raise InputError("the dataset is empty: give at least one example of each class")
+    given = labels is not None
+    if not given:
+        labels = _own_labels(dataset)
+    if len(labels) != len(dataset):
+        raise InputError(f"there are {len(labels)} labels for {len(dataset)} examples: give one label an example")
+    if classes is None:
+        classes = _own_classes(dataset)
+    codes, names = encode_labels(labels, classes)
+    check_classes(codes, names)
+    tensors: Any = getattr(dataset, "tensors", ())
+    if type(dataset).__name__ == "TensorDataset" and len(tensors) in (1, 2) and tensors[0].ndim in (2, 4):
+        return from_arrays(tensors[0], codes, classes=names, normalise=False)
+    return Examples(dataset, codes, names, "dataset")
+
+
+class Rows:
+    """Some rows of a dataset, asked for the way the dataset likes to be asked."""
+
+    def __init__(self, dataset: Any, rows: NDArray[np.int64]) -> None:
+        self.dataset, self.rows = dataset, rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, position: int) -> Any:
+        return self.dataset[int(self.rows[position])]  # int(): many datasets know Python's integers only
+
+    def __getitems__(self, positions: Sequence[int]) -> list[Any]:
+        return items(self.dataset, [int(self.rows[p]) for p in positions])
+
+    def fingerprint(self) -> str:
+        """What the dataset says about itself, and which rows of it."""
+        own = getattr(self.dataset, "fingerprint", None)
+        about = own() if callable(own) else type(self.dataset).__qualname__
+        return f"{about} {self.rows.tolist()}"
+
+
+def items(dataset: Any, indices: Sequence[int]) -> list[Any]:
+    """Items of a dataset, all at once where it can."""
+    many = getattr(dataset, "__getitems__", None)
+    return list(many(indices)) if callable(many) else [dataset[i] for i in indices]
+
+
+def augmenting(dataset: Any) -> Any:
+    """The twin of a dataset that augments, where it has one; else the dataset itself."""
+    if isinstance(dataset, Rows):
+        inner = augmenting(dataset.dataset)
+        return dataset if inner is dataset.dataset else Rows(inner, dataset.rows)
+    twin = getattr(dataset, "augmented", None)
+    return twin() if callable(twin) else dataset
+
+
+def can_augment(examples: Examples, side: int = 32) -> bool:
+    """Whether these are images of some size that we know how to augment: in memory, or read from a large folder.
+
+    Example:
+        >>> from crust.data import load
+        >>> can_augment(load("digits").train), can_augment(load("digits").train, side=8)
+        (False, True)
+    """
+    if examples.kind == "dataset" and augmenting(examples.inputs) is examples.inputs:
+        return False
+    return len(examples.shape) == 3 and min(examples.shape[1:]) >= side
+
+
+def first_input(dataset: Any) -> Any:
+    """The x of the first item; no random number outside is used up."""
+    with seeded(0):
+        return input_of(items(dataset, [0])[0])
+
+
+def input_of(item: Any) -> Any:
+    """The x of an item that is x or (x, …)."""
+    return item[0] if isinstance(item, (tuple, list)) else item
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Random numbers of Python, numpy and torch (CPU) from this seed; afterwards all go on as if nothing had been."""
+    import torch
+
+    before = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    try:
+        random.seed(seed)
+        np.random.seed(seed % 2**32)  # noqa: NPY002
+        torch.default_generator.manual_seed(seed)
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])  # noqa: NPY002
+        torch.set_rng_state(before[2])
+
+
+def _own_labels(dataset: Any) -> Any:
+    """`targets` where a look at some items agrees with them, else every item's own label."""
+    found = _targets(dataset)
+    n = len(dataset)
+    if found is not None and len(found) == n:
+        some = np.unique(np.linspace(0, n - 1, min(n, LOOKS)).astype(np.int64)).tolist()
+        with seeded(0):
+            if all(_same(label_of(dataset[i], i), found[i]) for i in some):
+                return found
+    with seeded(0):
+        return [_scalar(label_of(dataset[i], i)) for i in range(n)]
+
+
+def _targets(dataset: Any) -> Any:
+    """`targets`, `labels` of the tensors, or those of the rows of a torch Subset."""
+    if type(dataset).__name__ == "TensorDataset" and len(dataset.tensors) == 2:
+        return _scalars(dataset.tensors[1])
+    if isinstance(dataset, Rows) or (hasattr(dataset, "dataset") and hasattr(dataset, "indices")):
+        inner, rows = dataset.dataset, getattr(dataset, "rows", getattr(dataset, "indices", ()))
+        found = _targets(inner)
+        return None if found is None else [found[int(i)] for i in rows]
+    found = getattr(dataset, "targets", None)
+    return None if found is None else _scalars(found)
+
+
+def _own_classes(dataset: Any) -> list[Any] | None:
+    while hasattr(dataset, "dataset") and not hasattr(dataset, "classes"):
+        dataset = dataset.dataset
+    found = getattr(dataset, "classes", None)
+    return list(found) if isinstance(found, (list, tuple)) and len(found) > 1 else None
+
+
+def label_of(item: Any, row: int) -> Any:
+    """The y of an item (x, y, …)."""
+    if not isinstance(item, (tuple, list)) or len(item) < 2:
+        raise InputError(f"item {row} of the dataset is not a pair (x, y): give the labels separately")
+    return item[1]
+
+
+def _scalars(values: Any) -> list[Any] | None:
+    """Labels as Python values; None where they are not one a row."""
+    found = values.tolist() if hasattr(values, "tolist") else list(values)
+    return None if any(isinstance(value, (list, tuple, dict)) for value in found[:1]) else found
+
+
+def _scalar(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") and getattr(value, "size", 1) != 0 else value
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool(_scalar(one) == _scalar(other))

@@ -1,0 +1,211 @@
+"""A list of runs on an engine: what is there is not run again, what failed only on request, nothing is lost."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from crust.errors import InputError
+from crust.experiments.engines import Event, Local, Work
+from crust.experiments.engines.task import Engine, Spec, Tell, check_alone, failure, remove
+from crust.experiments.outputs.grid_tables import entries_of
+from crust.experiments.results_file import append, find, read
+from crust.experiments.specs import key, today
+
+
+def run_grid(
+    specs: Iterable[Spec],
+    engine: Engine,
+    work: Work,
+    tell: Tell,
+    *,
+    known: Sequence[dict[str, Any]] = (),
+    retry_failed: bool = False,
+    keep_runs: bool = True,
+) -> None:
+    """Run what has no result yet, and write down each result as its run ends.
+
+    Args:
+        specs: from `make`; one that is there twice counts once.
+        engine: `Local()` or `Ray()`, entered.
+        work: where results and runs go, and what runs need.
+        tell: called with every event.
+        known: result lines from elsewhere, which need not be run again.
+        retry_failed: also run what has failed before.
+        keep_runs: leave the folders of finished runs; else they go once the result is written down.
+
+    Example:
+        >>> import tempfile
+        >>> from crust.experiments import make
+        >>> here = Path(tempfile.mkdtemp())
+        >>> with Local() as engine:
+        ...     run_grid(
+        ...         [make("erm", "symmetric:0.2", scale="smoke", epochs=1)],
+        ...         engine,
+        ...         Work(here / "results.jsonl", here / "runs"),
+        ...         lambda event: print(event.kind),
+        ...     )
+        begun
+        epoch
+        ended
+    """
+    check_alone()
+    work = dataclasses.replace(_anywhere(work), retry_failed=retry_failed)
+    held: list[Spec] = []
+
+    def hear(event: Event, last: bool = False) -> None:
+        if event.kind == "full":
+            raise InputError(f"{event.error}: make room and start again, what is finished is kept")
+        if event.kind == "held" and not last:
+            held.append(event.spec)
+            return
+        if event.kind == "ended":
+            assert event.line is not None
+            if find(read(work.results), event.spec) is None:
+                append(work.results, event.line)
+            if not keep_runs:
+                remove(work.place(event.spec))
+        tell(event)
+
+    todo = missing(specs, [*read(work.results), *known])
+    if not retry_failed:
+        failed = failures(todo, work.folder)
+        todo = [spec for spec in todo if key(spec) not in failed]
+    if todo:
+        engine.run(todo, work, hear)
+    if held:  # by now whoever had them may be done, or gone
+        engine.run(list(held), work, lambda event: hear(event, last=True))
+
+
+def run_all(
+    specs: Iterable[Spec],
+    results: str | Path,
+    folder: str | Path,
+    *,
+    data_dir: str | Path | None = None,
+    human_labels: str | Path | None = None,
+    keep_every: int | None = None,
+    say: Callable[[str], None] = print,
+) -> int:
+    """Run what has no result yet, one after another in this process; what failed before is tried again.
+
+    Args:
+        specs: from `make`.
+        results: a .jsonl file; lines are added as runs end.
+        folder: where the runs' folders go. Several processes may work on one folder.
+        data_dir: where the datasets are.
+        human_labels: an .npz of people's labels.
+        keep_every: epochs between checkpoints that stay; None: only the newest two of each run.
+        say: told of every beginning and end.
+
+    Returns:
+        How many runs failed; their errors are in `error.json` of their folders.
+
+    Example:
+        >>> import tempfile
+        >>> from crust.experiments import make
+        >>> here = Path(tempfile.mkdtemp())
+        >>> specs = [make("erm", "symmetric:0.2", scale="smoke", epochs=1)]
+        >>> run_all(specs, here / "r.jsonl", here / "runs", say=lambda text: None), len(read(here / "r.jsonl"))
+        (0, 1)
+    """
+    failed = 0
+
+    def tell(event: Event) -> None:
+        nonlocal failed
+        name = f"{title(event.spec)} ({key(event.spec)})"
+        if event.kind == "begun":
+            say(f"begin {name}")
+        elif event.kind == "ended" and event.line is not None:
+            say(f"end {name}: {event.line['accuracy']}")
+        elif event.kind == "failed":
+            failed += 1
+            say(f"failed {name}: {event.error}")
+
+    def path(value: str | Path | None) -> Path | None:
+        return None if value is None else Path(value)
+
+    work = Work(Path(results), Path(folder), path(data_dir), path(human_labels), keep_every)
+    with Local() as engine:
+        run_grid(specs, engine, work, tell, retry_failed=True)
+    return failed
+
+
+def missing(specs: Iterable[Spec], lines: Sequence[dict[str, Any]]) -> list[Spec]:
+    """The specifications without a result, each once.
+
+    Example:
+        >>> from crust.experiments import make
+        >>> one, other = make("erm", "true"), make("crust", "true")
+        >>> missing([one, other, one], [{"key": key(other), "spec": other}]) == [one]
+        True
+    """
+    there = {key(today(line["spec"])) for line in lines}
+    return [spec for name, spec in {key(spec): spec for spec in specs}.items() if name not in there]
+
+
+def failures(specs: Iterable[Spec], folder: Path) -> dict[str, str]:
+    """The errors of the runs that have failed, by key."""
+    found = {key(spec): failure(spec, folder) for spec in specs}
+    return {name: error for name, error in found.items() if error is not None}
+
+
+def title(spec: Spec, run: str | None = None) -> str:
+    """A run in a few words.
+
+    Example:
+        >>> from crust.experiments import make
+        >>> title(make("erm", "symmetric:0.5", seed=1))
+        'cifar10 symmetric:0.5 erm seed 1'
+    """
+    return f"{spec['data']} {spec['labels']} {run or spec['method']} seed {spec['experiment']['seed']}"
+
+
+def titles(specs: Sequence[Spec]) -> list[str]:
+    """Runs in a few words each, with the settings that tell them apart.
+
+    Example:
+        >>> from crust.experiments import make
+        >>> titles([make("crust", "true", share=share) for share in (0.3, 0.5)])
+        ['cifar10 true crust share=0.3 seed 0', 'cifar10 true crust share=0.5 seed 0']
+    """
+    names = {key(spec): name for name, some in by_seeds(specs) for spec in some}
+    return [title(spec, names[key(spec)]) for spec in specs]
+
+
+def by_seeds(specs: Sequence[Spec]) -> list[tuple[str, list[Spec]]]:
+    """Runs that differ in their seed alone, together, called by their method and what tells it apart on this dataset.
+
+    Example:
+        >>> from crust.experiments import make
+        >>> specs = [make("crust", "true", share=share, seed=seed) for seed in (0, 1) for share in (0.3, 0.5)]
+        >>> [(name, len(some)) for name, some in by_seeds(specs)]
+        [('crust share=0.3', 2), ('crust share=0.5', 2)]
+    """
+    groups: dict[str, list[Spec]] = {}
+    datasets: dict[str, list[Spec]] = {}
+    for spec in specs:
+        groups.setdefault(_seedless(spec), []).append(spec)
+        datasets.setdefault(spec["data"], []).append(spec)
+    return [(entry.row, groups[_seedless(entry.spec(""))]) for some in datasets.values() for entry in entries_of(some)]
+
+
+def _seedless(spec: Spec) -> str:
+    return key({**spec, "experiment": {**spec["experiment"], "seed": None}})
+
+
+def _anywhere(work: Work) -> Work:
+    """The same with absolute paths: workers may stand in another folder."""
+    data = work.data_dir or Path(os.environ.get("CRUST_DATA") or "data")
+    human = None if work.human_labels is None else work.human_labels.absolute()
+    return dataclasses.replace(
+        work,
+        results=work.results.absolute(),
+        folder=work.folder.absolute(),
+        data_dir=data.absolute(),
+        human_labels=human,
+        here=Path.cwd(),
+    )

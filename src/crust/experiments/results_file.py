@@ -1,0 +1,153 @@
+"""Results: one line of JSON a run, in files that can be concatenated, merged and read by eye."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+from collections.abc import Iterable
+from io import RawIOBase
+from pathlib import Path
+from typing import Any
+
+from crust.errors import InputError
+from crust.experiments.result_schema import fault
+from crust.experiments.specs import same
+
+BEGIN = '{"key":'  # of every line
+log = logging.getLogger("crust")
+_warned: set[tuple[Path, int]] = set()
+
+
+def read(path: str | Path, *, named: bool = False) -> list[dict[str, Any]]:
+    """All lines of a file, or of all .jsonl files of a folder; the last one of a key counts.
+
+    A line that was cut off is passed over with a warning, once, and costs no other line.
+
+    Args:
+        path: of the file, or of the folder.
+        named: somebody says that the file holds results: one that has text and none of them is refused.
+
+    Example:
+        >>> import tempfile
+        >>> from crust.experiments import make
+        >>> folder = tempfile.mkdtemp()
+        >>> for accuracy in (0.1, 0.2):
+        ...     line = {"key": "x", "spec": make("erm", "true"), "accuracy": {"last": accuracy}}
+        ...     append(Path(folder) / "a.jsonl", line)
+        >>> [line["accuracy"] for line in read(folder)]
+        [{'last': 0.2}]
+    """
+    place = Path(path)
+    files = sorted(place.glob("*.jsonl")) if place.is_dir() else [place] if place.exists() else []
+    found: dict[str, dict[str, Any]] = {}
+    for file in files:
+        cut: list[int] = []
+        before = len(found)
+        for number, text in enumerate(_text(file).split("\n"), 1):
+            if not text.strip():
+                continue
+            some, whole = _parse(text, f"line {number} of {file}")
+            found |= {line["key"]: line for line in some}
+            if not whole:
+                cut.append(number)
+        if named and file == place and cut and len(found) == before:
+            raise InputError(f"{file} holds no results: name a .jsonl file of them, or a folder of such files")
+        _warn(file, cut)
+    return list(found.values())
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise InputError(f"cannot read the results {file}: {(error.strerror or str(error)).lower()}") from None
+
+
+def _parse(text: str, where: str) -> tuple[list[dict[str, Any]], bool]:
+    """The results of a line, and whether nothing was cut off."""
+    try:
+        found, whole = [json.loads(text)], True
+    except ValueError:
+        found, whole = _pieces(text)
+    for line in found:
+        wrong = fault(line)
+        if wrong is not None:
+            raise InputError(f"{where} is no result, {wrong}: take it out, or restore the file")
+    return found, whole
+
+
+def _pieces(text: str) -> tuple[list[Any], bool]:
+    """What is whole in a line that is not: what was written behind a cut, or files put together without a line end."""
+    found: list[Any] = []
+    whole, end = True, 0
+    while end < len(text):
+        start = text.find(BEGIN, end)
+        whole = whole and not text[end : start if start >= 0 else None].strip()
+        if start < 0:
+            break
+        try:
+            one, end = json.JSONDecoder().raw_decode(text, start)
+            found.append(one)
+        except ValueError:
+            whole, end = False, start + 1
+    return found, whole
+
+
+def _warn(file: Path, cut: Iterable[int]) -> None:
+    """Files are read again for every run, and one word about a line is enough."""
+    for number in cut:
+        if (file.absolute(), number) not in _warned:
+            _warned.add((file.absolute(), number))
+            log.warning("line %d of %s was cut off and is passed over", number, file)
+
+
+def find(lines: Iterable[dict[str, Any]], spec: dict[str, Any]) -> dict[str, Any] | None:
+    """The result of a specification, or None.
+
+    Example:
+        >>> from crust.experiments import make
+        >>> lines = [{"key": "x", "spec": make("erm", "true")}]
+        >>> find(lines, make("erm", "true"))["key"], find(lines, make("erm", "true", seed=1))
+        ('x', None)
+    """
+    return next((line for line in lines if same(line["spec"], spec)), None)
+
+
+def append(path: str | Path, line: dict[str, Any]) -> None:
+    """Add a line, also where several processes write the same file, or somebody adds lines to it by other means.
+
+    What is there is never written again: a process that is killed here leaves one line that is cut off, at worst.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "results.jsonl"
+        >>> append(file, {"key": "x"})
+        >>> file.read_text()
+        '{"key": "x"}\\n'
+    """
+    file, text = Path(path), json.dumps(line).encode() + b"\n"
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.with_name(f".{file.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            with file.open("ab+", buffering=0) as there:
+                text = text if _ends(there) else b"\n" + text
+                while text:  # once, unless the disk is full
+                    text = text[there.write(text) :]
+                os.fsync(there.fileno())
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(
+            f"{file} cannot be added to ({reason}): see to that and start again, what is finished is kept"
+        ) from None
+
+
+def _ends(file: RawIOBase) -> bool:
+    """Whether the last line is whole; a new one begins behind it."""
+    size = file.seek(0, os.SEEK_END)
+    if size == 0:
+        return True
+    file.seek(size - 1)
+    return file.read(1) == b"\n"

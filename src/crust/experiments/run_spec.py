@@ -1,0 +1,164 @@
+"""One specification, from data to a result line."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crust import noise
+from crust._util.atomic_write import write_whole
+from crust.data import Bundle, Examples, load, read_labels
+from crust.errors import InputError
+from crust.experiments.hardware import machine
+from crust.experiments.specs import key
+from crust.fitting import fit
+from crust.runs.result import Result
+
+FACTS = ("share", "noise_rate", "knowledge", "stopped")
+CURVES = ("test_accuracy", "val_accuracy", "train_accuracy", "train_true_accuracy", "clean", "clean_weighted", "chosen")
+
+
+def run(
+    spec: dict[str, Any],
+    folder: str | Path,
+    *,
+    data_dir: str | Path | None = None,
+    human_labels: str | Path | None = None,
+    keep_every: int | None = None,
+    workers: int = 0,
+    skip_broken: bool = False,
+    report: Callable[[dict[str, Any]], None] | None = None,
+) -> dict[str, Any]:
+    """Run a specification, or go on with it where its folder holds a checkpoint, and return the result line.
+
+    Args:
+        spec: from `make`.
+        folder: the run's folder.
+        data_dir: where the datasets are.
+        human_labels: an .npz of people's labels, for `human:NAME`.
+        keep_every: epochs between checkpoints that stay, for `crust theory`; None: only the newest two.
+        workers: processes that read images which do not fit into memory.
+        skip_broken: leave out images that cannot be read.
+        report: called with the history's line after every epoch.
+
+    Example:
+        >>> import tempfile
+        >>> from crust.experiments import make
+        >>> line = run(make("erm", "symmetric:0.2", scale="smoke", epochs=1), tempfile.mkdtemp() + "/run")
+        >>> sorted(line)
+        ['accuracy', 'audit', 'cost', 'curves', 'date', 'facts', 'key', 'machine', 'spec']
+    """
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    write_whole(Path(folder) / "spec.json", json.dumps(spec, indent=1).encode())
+    bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"], skip_broken=skip_broken)
+    given, truth = labels_of(bundle, spec["labels"], spec["experiment"]["seed"], human_labels)
+    result = fit(
+        spec["model"],
+        bundle.train.with_labels(given),
+        method=spec["method"],
+        true_labels=None if truth is None else bundle.train.decode(truth),
+        test_set=named_tests(bundle, spec) or bundle.test,
+        validation=spec["validation"],
+        augment=spec["augment"],
+        run_dir=folder,
+        resume=True,
+        report=report,
+        keep_every=keep_every,
+        workers=workers,
+        top=5 if spec.get("tests") else None,
+        **spec["experiment"],
+        **spec["settings"],
+    )
+    return _line(spec, result, None if truth is None else given != truth)
+
+
+def named_tests(bundle: Bundle, spec: dict[str, Any]) -> dict[str, Examples]:
+    """The test sets that are asked for by name."""
+    there = {name: one for name, one in {"test": bundle.test, **bundle.more_tests}.items() if one is not None}
+    for name in spec.get("tests", []):
+        if name not in there:
+            raise InputError(
+                f"{spec['data']} has no test set {name!r} here, only {', '.join(there) or 'none'}: add it to the data, "
+                "or leave it out of tests"
+            )
+    return {name: there[name] for name in spec.get("tests", [])}
+
+
+def labels_of(
+    bundle: Bundle, labels: str, seed: int, human_labels: str | Path | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """The labels to train on, and the true ones where they are known."""
+    truth = bundle.train.labels
+    if labels == "given":
+        return truth, None
+    if labels == "true":
+        return truth, truth
+    kind, _, name = labels.partition(":")
+    if kind == "human":
+        if human_labels is None:
+            raise InputError(f"labels {labels} need people's labels: name their .npz with human_labels")
+        return read_labels(f"{human_labels}:{name}", bundle.total, bundle.train.classes, bundle.rows), truth
+    realised = noise.realise(truth, labels, len(bundle.train.classes), seed, superclasses=bundle.superclasses)
+    return realised.labels, truth
+
+
+def _line(spec: dict[str, Any], result: Result, wrong: NDArray[np.bool_] | None) -> dict[str, Any]:
+    assert result.recorder is not None
+    cost = result.recorder.context.cost
+    curves = {name: [_short(value) for value in result.history[name]] for name in CURVES}
+    return {
+        "key": key(spec),
+        "spec": spec,
+        "accuracy": {name: _short(value) for name, value in result.accuracy.items()},
+        **({"tests": _by_test(spec["tests"], result)} if spec.get("tests") else {}),
+        "curves": {name: values for name, values in curves.items() if any(value is not None for value in values)},
+        "audit": audit_quality(result, wrong),
+        "cost": {
+            "forward": cost.forward,
+            "backward": cost.backward,
+            "seconds": {name: round(value, 1) for name, value in cost.seconds.items()},
+        },
+        "facts": {name: value for name, value in result.history.lines[-1].items() if name in FACTS},
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        "machine": machine(result.recorder.context.device),
+    }
+
+
+def _by_test(names: list[str], result: Result) -> dict[str, Any]:
+    """Top-1 and top-5 on each of several test sets; the first one is that of the accuracy."""
+    found: dict[str, Any] = {}
+    for number, name in enumerate(names):
+        end = f"_{name}" if number else ""
+        tops = {"top1": f"test_accuracy{end}", "top5": f"test_top5{end}"}
+        found[name] = {
+            top: {word: _short(value) for word, value in result.history.accuracy(key).items()}
+            for top, key in tops.items()
+        }
+    return found
+
+
+def audit_quality(result: Result, wrong: NDArray[np.bool_] | None) -> dict[str, float] | None:
+    """How well the doubt score finds the wrong labels; None where there are none, or nobody knows."""
+    if wrong is None or not wrong.any() or wrong.all():
+        return None
+    from sklearn.metrics import average_precision_score, roc_auc_score
+
+    table = result.audit()
+    doubt = np.empty(len(table))
+    doubt[table["index"].to_numpy()] = table["doubt"].to_numpy()
+    top = np.argsort(-doubt, kind="stable")[: int(wrong.sum())]
+    return {
+        "auroc": round(float(roc_auc_score(wrong, doubt)), 4),
+        "average_precision": round(float(average_precision_score(wrong, doubt)), 4),
+        "precision_at_count": round(float(wrong[top].mean()), 4),
+    }
+
+
+def _short(value: Any) -> Any:
+    return round(value, 5) if isinstance(value, float) else value

@@ -1,1 +1,0 @@
-"""crust inside other libraries: one file a library."""

@@ -1,0 +1,286 @@
+"""Decisions in SQLite: on disk before they are confirmed, with who and when, and never written over unseen."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import hashlib
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crust.errors import InputError
+from crust.review.decisions import KINDS, Change, Conflict, Decision, StoreError, wrong
+from crust.review.schema import APPLICATION, SCHEMA, VERSION, columns, columns_of_a_new_one
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Store", "run_key"]
+
+WAIT = 10.0  # seconds for another process that writes
+
+
+class Store:
+    """The decisions of one review.
+
+    Args:
+        path: the database; it is made where it is not there.
+        key: which audit it belongs to, from `run_key`; None takes any that is there.
+        examples: the indices that can be decided; None allows any.
+        classes: how many there are; None allows any.
+
+    Example:
+        >>> import tempfile
+        >>> store = Store(Path(tempfile.mkdtemp()) / "review.sqlite", "audit 1")
+        >>> saved, conflicts, batch = store.decide([Change(7, 0, "relabel", 3), Change(9, 0, "keep")], who="first")
+        >>> [one.version for one in saved], conflicts
+        ([1, 1], [])
+        >>> store.decide([Change(7, 0, "keep")], who="second")[1][0].now.who
+        'first'
+        >>> [one.kind for one in store.undo(batch, who="first")[0]]
+        [None, None]
+        >>> store.close()
+    """
+
+    def __init__(
+        self, path: str | Path, key: str | None, examples: Iterable[int] | None = None, classes: int | None = None
+    ):
+        self.path = Path(path)
+        self._examples = None if examples is None else frozenset(examples)
+        self._classes = classes
+        self._lock = threading.Lock()
+        if key is None and not self.path.is_file():
+            raise InputError(f"there is no review in {self.path.parent}: start one with crust review")
+        try:
+            with contextlib.ExitStack() as failing:
+                # Without a cache shared between threads: every statement runs under the lock.
+                self._connection = sqlite3.connect(
+                    self.path, timeout=WAIT, isolation_level=None, check_same_thread=False
+                )
+                failing.callback(self._connection.close)
+                # Synced at every commit: what is confirmed survives a kill and a loss of power.
+                self._connection.execute("PRAGMA synchronous = FULL")
+                self._open(key)
+                with contextlib.suppress(sqlite3.OperationalError):  # another process may be just writing: let it
+                    self._connection.execute("PRAGMA journal_mode = WAL")
+                failing.pop_all()
+        except sqlite3.Error as error:
+            # One that is in use is not to be moved away.
+            raise InputError(
+                self._sentence(error)
+                if _locked(error)
+                else f"{self.path} cannot be used as the database of a review ({error}): move it away"
+            ) from None
+
+    def _open(self, key: str | None) -> None:
+        """Make the tables where the file is new; refuse what is not ours before anything in it is changed."""
+        if self._one("PRAGMA user_version") == 0 and not self._one("SELECT count(*) FROM sqlite_master"):
+            with _Writing(self._connection):
+                # Another process may have made them while this one waited for its turn.
+                if not self._one("SELECT count(*) FROM sqlite_master"):
+                    for statement in SCHEMA:
+                        self._connection.execute(statement)
+                    self._connection.execute("INSERT INTO about VALUES ('audit', ?)", [key or ""])
+                    self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                    self._connection.execute(f"PRAGMA user_version = {VERSION}")
+        if self._one("PRAGMA application_id") != APPLICATION:
+            raise InputError(f"{self.path} is no database of a review: move it away, or name another")
+        version = self._one("PRAGMA user_version")
+        if version != VERSION:
+            raise InputError(
+                f"{self.path} is a review of version {version}, and this crust knows version {VERSION}: "
+                "open it with the crust that made it, or move it away"
+            )
+        if columns(self._connection) != columns_of_a_new_one():
+            raise InputError(
+                f"{self.path} has lost tables of the review, or has others: bring back a copy of it, "
+                "or move it away to begin a new one"
+            )
+        if key is not None and self._one("SELECT value FROM about WHERE name = 'audit'") != key:
+            raise InputError(
+                f"{self.path} is the review of another audit: move it away to begin a new one, "
+                "or give the run that it belongs to"
+            )
+
+    def close(self) -> None:
+        """Leave the database as one file."""
+        with self._lock:
+            self._connection.close()
+
+    def decide(self, changes: Sequence[Change], *, who: str) -> tuple[list[Decision], list[Conflict], int]:
+        """Decide some examples at once.
+
+        Args:
+            changes: what is decided.
+            who: decides.
+
+        Returns:
+            What is saved, which is on disk; what is not, since somebody else was there first; the number to undo it by.
+        """
+        self._check(changes)
+        return self._write([(one.example, one.version, one.kind, one.label) for one in changes], who, None)
+
+    def undo(self, batch: int, *, who: str) -> tuple[list[Decision], list[Conflict], int]:
+        """Take back what was decided at once, where it is still as it was decided then.
+
+        Returns:
+            As `decide` does.
+        """
+        with self._using():
+            rows = self._connection.execute(
+                "SELECT example, version, old_kind, old_label FROM events WHERE batch = ?", [batch]
+            ).fetchall()
+            undone = self._one("SELECT count(*) FROM events WHERE undoes = ?", [batch])
+        if not rows:
+            raise InputError(f"there is no decision number {batch}: it cannot be undone")
+        if undone:
+            raise InputError(f"decision number {batch} is undone already")
+        return self._write(rows, who, batch)
+
+    def decisions(self) -> list[Decision]:
+        """All that is decided now, by example."""
+        with self._using():
+            rows = self._connection.execute(
+                "SELECT example, version, kind, label, who, at FROM decisions ORDER BY example"
+            ).fetchall()
+        return [self._decision(row) for row in rows]
+
+    def changes(self, since: int) -> tuple[list[Decision], int]:
+        """What has changed after an event, as it is now; and the number of the last event."""
+        with self._using():
+            last = self._one("SELECT coalesce(max(number), 0) FROM events")
+            rows = self._connection.execute(
+                "SELECT example, version, kind, label, who, at FROM decisions "
+                "WHERE example IN (SELECT example FROM events WHERE number > ?) ORDER BY example",
+                [since],
+            ).fetchall()
+        return [self._decision(row) for row in rows], last
+
+    def undoable(self, who: str, most: int = 100) -> list[int]:
+        """The last batches of one person that can still be undone, the newest last."""
+        with self._using():
+            rows = self._connection.execute(
+                "SELECT DISTINCT batch FROM events WHERE who = ? AND undoes IS NULL AND batch NOT IN "
+                "(SELECT undoes FROM events WHERE undoes IS NOT NULL) ORDER BY batch DESC LIMIT ?",
+                [who, most],
+            ).fetchall()
+        return [batch for (batch,) in reversed(rows)]
+
+    def _write(
+        self, wanted: Sequence[tuple[int, int, str | None, int | None]], who: str, undoes: int | None
+    ) -> tuple[list[Decision], list[Conflict], int]:
+        at = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        saved, conflicts = [], []
+        with self._using(), _Writing(self._connection):
+            batch = self._one("SELECT coalesce(max(batch), 0) + 1 FROM events")
+            for example, version, kind, label in wanted:
+                row = self._connection.execute(
+                    "SELECT example, version, kind, label, who, at FROM decisions WHERE example = ?", [example]
+                ).fetchone()
+                now = None if row is None else self._decision(row)
+                if (now.version if now else 0) != version:
+                    conflicts.append(Conflict(example, version, now))
+                    continue
+                # What an undone one brings back comes from the database too.
+                new = self._decision((example, version + 1, kind, label, who, at))
+                self._connection.execute(
+                    "INSERT OR REPLACE INTO decisions VALUES (:example, :version, :kind, :label, :who, :at)", vars(new)
+                )
+                self._connection.execute(
+                    "INSERT INTO events (batch, example, version, kind, label, who, at, undoes, old_kind, old_label) "
+                    "VALUES (:batch, :example, :version, :kind, :label, :who, :at, :undoes, :old_kind, :old_label)",
+                    {
+                        **vars(new),
+                        "batch": batch,
+                        "undoes": undoes,
+                        "old_kind": now.kind if now else None,
+                        "old_label": now.label if now else None,
+                    },
+                )
+                saved.append(new)
+        return saved, conflicts, batch
+
+    def _check(self, changes: Sequence[Change]) -> None:
+        if not changes:
+            raise InputError("no example is chosen: choose at least one")
+        for one in changes:
+            if one.kind not in KINDS:
+                raise InputError(f"unknown decision {one.kind!r}: use one of {', '.join(KINDS)}")
+            if (one.label is None) == (one.kind == "relabel"):
+                raise InputError("a label belongs to relabel and to nothing else: give it there only")
+            if one.label is not None and self._classes is not None and not 0 <= one.label < self._classes:
+                raise InputError(f"there is no class number {one.label}: classes go from 0 to {self._classes - 1}")
+            if self._examples is not None and one.example not in self._examples:
+                raise InputError(f"there is no example {one.example} in this audit: choose one that is there")
+
+    @contextlib.contextmanager
+    def _using(self) -> Iterator[None]:
+        """The database for one thread at a time; what it cannot do becomes a sentence."""
+        with self._lock:
+            try:
+                yield
+            except sqlite3.Error as error:
+                raise StoreError(self._sentence(error)) from None
+
+    def _sentence(self, error: sqlite3.Error) -> str:
+        if _locked(error):
+            return f"{self.path} was locked by another program for {WAIT:g} seconds: end that one, and try again"
+        return f"{self.path} cannot be read or written ({error}): check the file and its disk, and try again"
+
+    def _decision(self, row: Sequence[Any]) -> Decision:
+        """A row of the database, which another program may have changed."""
+        found = Decision(*row)
+        what = wrong(found, self._examples, self._classes)
+        if what is not None:
+            raise StoreError(
+                f"{self.path} holds a decision {what}: bring back a copy of it, or move it away to begin a new one"
+            )
+        return found
+
+    def _one(self, query: str, values: Sequence[Any] = ()) -> Any:
+        row = self._connection.execute(query, values).fetchone()
+        return None if row is None else row[0]
+
+
+class _Writing:
+    """One transaction: all of it is on disk, or nothing."""
+
+    def __init__(self, connection: sqlite3.Connection):
+        self.connection = connection
+
+    def __enter__(self) -> None:
+        self.connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        try:
+            if error is None:
+                self.connection.execute("COMMIT")
+        finally:
+            # Also where COMMIT failed: the next one could not begin. A full disk may have rolled back by itself.
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+
+
+def _locked(error: sqlite3.Error) -> bool:
+    return "locked" in str(error)  # its number is not there before Python 3.11
+
+
+def run_key(table: pd.DataFrame, classes: Sequence[Any]) -> str:
+    """What tells one audit from another: which labels were given to how many examples.
+
+    Args:
+        table: the audit.
+        classes: its classes.
+
+    Example:
+        >>> import pandas as pd
+        >>> len(run_key(pd.DataFrame({"index": [0, 1], "label": ["a", "b"]}), ["a", "b"]))
+        16
+    """
+    known = table.sort_values("index")
+    digest = hashlib.sha256(repr([str(name) for name in classes]).encode())
+    digest.update(repr(list(zip(known["index"].tolist(), map(str, known["label"]), strict=True))).encode())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,217 @@
+"""A run opened again at any of its checkpoints: the network of that moment, and what the method chooses with it."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import yaml
+from numpy.typing import NDArray
+from torch import nn
+
+from crust._util import seeding
+from crust.data import Examples, hold_out, load
+from crust.errors import InputError
+from crust.experiments.run_spec import labels_of
+from crust.methods import METHODS
+from crust.models import build_model
+from crust.training import checkpoint
+from crust.training.context import Context
+from crust.training.distributed import Processes
+from crust.training.epoch_scaling import warmup_of
+from crust.training.settings import split_settings
+
+SELECTING = ("crust", "crust-paper", "crust-released", "random", "small-loss", "oracle")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Who is trained on: positions in the part that was chosen from, and their weights, which sum to its size."""
+
+    indices: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+
+class Reopened:
+    """A finished run, or one that is still going on.
+
+    Args:
+        folder: the run's folder.
+        train: the training examples with the labels that the run was given, as it was given them.
+        truth: the true labels as numbers, where they are known.
+
+    Example:
+        >>> import tempfile
+        >>> from crust import data
+        >>> from crust.fitting import fit
+        >>> digits = data.load("digits", limit=100).train
+        >>> folder = tempfile.mkdtemp()
+        >>> _ = fit("mlp", digits, method="erm", epochs=2, run_dir=folder, keep_every=1)
+        >>> run = Reopened(folder, digits)
+        >>> run.epochs, len(run.examples)
+        ([0, 1, 2], 94)
+    """
+
+    def __init__(self, folder: str | Path, train: Examples, truth: NDArray[np.int64] | None = None):
+        self.folder = Path(folder)
+        self.config = config_of(self.folder)
+        if not self.config["built"]:
+            raise InputError(
+                f"the run in {folder} trained a network of your own, a {self.config['model']}: "
+                "use crust.theory from Python"
+            )
+        if train.fingerprint() != self.config["data"]:
+            raise InputError(f"the data is not what the run in {folder} was trained on: give the same data and labels")
+        self.method = self.config["method"]
+        kind = METHODS[self.method]
+        known = {**self.config["experiment"], **self.config["settings"]}
+        self.experiment, self.own = split_settings(known, kind.Settings)
+        kept = np.arange(len(train))
+        if self.config["validation"] and self.config.get("validation_data") is None:
+            rng = seeding.numpy_rng(self.experiment.seed, "validation")
+            kept, _ = hold_out(train.labels, self.config["validation"], rng)
+        self.examples = train.subset(kept)
+        self.truth = None if truth is None else truth[kept]
+        self._held: dict[int, dict[str, Any]] = {}
+
+    @property
+    def epochs(self) -> list[int]:
+        """Epochs that can be looked at: 0 before the first step, then those whose checkpoints are there."""
+        return [0, *(int(path.name) for path in checkpoint.numbered(self.folder / "checkpoint"))]
+
+    def hold(self, epochs: Sequence[int] | None = None, most: int = 6) -> list[int]:
+        """Read the checkpoints of some epochs now, since a run that goes on removes old ones; return which they are.
+
+        Without a list: the first, the last, and some between, at most so many.
+        """
+        for _ in range(5):  # where the run removes one while we read, look again
+            wanted = spaced(self.epochs, most) if epochs is None else sorted(set(epochs))
+            try:
+                for epoch in wanted:
+                    self._content(epoch)
+                return wanted
+            except InputError:
+                if epochs is not None or all(epoch in self.epochs for epoch in wanted):
+                    raise
+        raise InputError(f"the run in {self.folder} removes its checkpoints faster than they are read: name --epochs")
+
+    def sample(self, points: int) -> NDArray[np.int64]:
+        """The same few training examples for all epochs, at random."""
+        n = len(self.examples)
+        if points >= n:
+            return np.arange(n)
+        rng = seeding.numpy_rng(self.experiment.seed, "theory")
+        return np.sort(rng.choice(n, points, replace=False))
+
+    def network(self, epoch: int) -> nn.Module:
+        """The first network after so many epochs, in eval mode."""
+        shape, classes = tuple(self.config["inputs"]["shape"]), len(self.config["classes"])
+        model = build_model(self.config["model"], in_shape=shape, classes=classes, seed=self.experiment.seed * 1000)
+        if epoch:
+            model.load_state_dict(self._content(epoch)["networks"][0])
+        return model.eval()
+
+    def choice(self, epoch: int, rows: NDArray[np.int64], share: float | None = None) -> Choice | None:
+        """What the method would choose from some of the examples for the next epoch; None where it chooses nothing.
+
+        Warm-up is over for this question. A share other than the run's own can be asked for.
+        """
+        if self.method not in SELECTING:
+            return None
+        own = self.own if share is None else self.own.model_copy(update={"share": share})
+        method = METHODS[self.method](own)
+        memory = self._content(epoch)["method"]
+        if memory:
+            method.load_state(_part(memory, rows, len(self.examples)))
+        part = self.examples.subset(rows)
+        context = Context(
+            part,
+            len(part.classes),
+            [copy.deepcopy(self.network(epoch))],  # published code moves statistics while it looks
+            self.experiment,
+            Processes(cpu=not torch.cuda.is_available()),
+            augment=False,
+            validation=None,
+            true_labels=None if self.truth is None else self.truth[rows],
+        )
+        context.epoch = max(epoch, warmup_of(getattr(own, "warmup", 0), context.epochs))
+        selection = method.begin_epoch(context)
+        if selection is None:
+            return None
+        indices, first = np.unique(selection.indices, return_index=True)
+        weights = np.ones(len(indices)) if selection.weights is None else selection.weights[first].astype(np.float64)
+        return Choice(indices, weights * (len(rows) / weights.sum()))
+
+    def _content(self, epoch: int) -> dict[str, Any]:
+        if epoch in self._held:
+            return self._held[epoch]
+        if epoch == 0:
+            return {"networks": [], "method": {}}
+        if epoch not in self.epochs:
+            there = ", ".join(map(str, self.epochs))
+            raise InputError(
+                f"the run in {self.folder} has no checkpoint of epoch {epoch}, only of {there}: "
+                "choose among these, or train with --keep-every N to keep more"
+            )
+        content = checkpoint.read(self.folder / "checkpoint" / f"{epoch:06d}")
+        self._held[epoch] = {"networks": content["networks"][:1], "method": content["method"]}
+        return self._held[epoch]
+
+
+def spaced(epochs: Sequence[int], most: int) -> list[int]:
+    """The first, the last and some between.
+
+    Example:
+        >>> spaced(range(0, 41, 5), 6), spaced([0, 3], 6)
+        ([0, 10, 15, 25, 30, 40], [0, 3])
+    """
+    if len(epochs) <= most:
+        return list(epochs)
+    return [epochs[round(i * (len(epochs) - 1) / (most - 1))] for i in range(most)]
+
+
+def reopen(
+    folder: str | Path,
+    spec: dict[str, Any] | None = None,
+    *,
+    data_dir: str | Path | None = None,
+    human_labels: str | Path | None = None,
+) -> Reopened:
+    """A run of an experiment, whose specification lies in its folder as spec.json, or is given."""
+    place = Path(folder) / "spec.json"
+    if spec is None:
+        try:
+            spec = json.loads(place.read_text())
+        except (OSError, ValueError):
+            raise InputError(f"{place} does not say what was run: give the specification of the run") from None
+    assert spec is not None
+    bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"])
+    given, truth = labels_of(bundle, spec["labels"], spec["experiment"]["seed"], human_labels)
+    return Reopened(folder, bundle.train.with_labels(given), truth)
+
+
+def config_of(folder: str | Path) -> dict[str, Any]:
+    """What a run's folder says about it."""
+    try:
+        found = yaml.safe_load((Path(folder) / "config.yaml").read_text())
+        if not isinstance(found, dict) or "method" not in found:
+            raise ValueError("it is no config")
+    except (OSError, yaml.YAMLError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{folder} holds no run ({reason}): give the folder of one") from None
+    return found
+
+
+def _part(state: dict[str, Any], rows: NDArray[np.int64], n: int) -> dict[str, Any]:
+    """A method's memory of some examples; its last coreset is left out, since it is chosen anew."""
+    return {
+        name: value[rows] if isinstance(value, np.ndarray) and value.shape[:1] == (n,) else value
+        for name, value in state.items()
+        if name != "coreset"
+    }

@@ -1,0 +1,161 @@
+"""The data of a run opened again, to show its examples."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crust.cli import recipe as recipes
+from crust.errors import CrustError, InputError
+
+if TYPE_CHECKING:
+    from crust.report.previews import Looks
+
+MOVES = "moves.csv"  # in the folder of a run: the files that its corrections move
+
+log = logging.getLogger("crust.cli")
+
+
+def options_of(run: Path, data: str | None = None, data_dir: str | None = None) -> tuple[dict[str, Any], int]:
+    """What the run was trained on, as its recipe says, or as is given; and its seed."""
+    options: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
+    if (run / "recipe.yaml").is_file():
+        options, settings = recipes.merge(recipes.read(run / "recipe.yaml"), {}, {})
+    if data is not None:
+        options["data"] = data
+    if data_dir is not None:
+        options["data_dir"] = data_dir
+    if options.get("data") is None and not (run / "spec.json").is_file():
+        raise InputError(f"{run} does not say what it was trained on, as runs of crust train do: name it with --data")
+    return options, int(settings.get("seed", 0))
+
+
+def looks_of(run: Path, table: Any, data: str | None = None, data_dir: str | None = None) -> Looks:
+    """How to show the examples of a run's audit; an `InputError` where the data is not there or is not the same."""
+    from crust.data.load import NAMES
+
+    options, seed = options_of(run, data, data_dir)
+    path = Path(str(options.get("data")))
+    if path.is_dir() and str(path) not in NAMES:
+        return _files(run, path, table)
+    examples = _examples(run, options, seed, data_dir)
+    from crust.data import matrix_io
+    from crust.report.previews import numbers_of, pictures_of, rows_of
+
+    if path.suffix.lower() in matrix_io.TABLES and path.exists():
+        from crust.data import table_io
+
+        with matrix_io.reading(path):
+            rows = table_io.read(path)
+        return rows_of(rows, [options.get("label_column") or "label", ""])
+    return numbers_of(examples.inputs) if examples.kind == "features" else pictures_of(examples)
+
+
+def looks_or_reason(
+    run: Path, table: Any, data: str | None = None, data_dir: str | None = None
+) -> tuple[Looks | None, str | None]:
+    """The same, or why there are none; but what the user names on the command line must be right."""
+    try:
+        return looks_of(run, table, data, data_dir), None
+    except CrustError as error:
+        if data is not None or data_dir is not None:
+            raise
+        return None, str(error)
+
+
+def looks_of_file(data: str, n: int) -> Looks:
+    """The rows of a table, the texts of a file with one a line, or the images or features of a .npy file."""
+    from crust.data import matrix_io, table_io
+    from crust.report.previews import Rows, rows_of
+
+    path = Path(data)
+    found: Looks
+    if path.suffix.lower() == ".txt":
+        try:
+            lines = _lines(path)
+        except OSError as error:
+            raise InputError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
+        count, found = len(lines), Rows(["text"], lambda index: [lines[index]])
+    elif path.suffix.lower() in matrix_io.TABLES:
+        with matrix_io.reading(path):
+            rows = table_io.read(path)
+        count, found = rows.num_rows, rows_of(rows, [""])
+    else:
+        with matrix_io.reading(path):
+            values = matrix_io.open_array(*matrix_io.split_spec(data))
+        found = _array(values, path.name)
+        count = len(values)
+    if count != n:
+        raise InputError(f"{path.name} has {count:,} examples, but there are {n:,} labels: give the same ones")
+    return found
+
+
+def _lines(path: Path) -> list[str]:
+    """One text a line. A text may hold form feeds and whatever else Unicode takes for the end of a line."""
+    lines = path.read_bytes().decode("utf-8", errors="replace").split("\n")
+    if not lines[-1]:  # after the end of the last line
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines]
+
+
+def _array(values: Any, name: str) -> Looks:
+    """The rows of a matrix, or images; whatever else there is could not be shown."""
+    from crust.report.previews import Pictures, as_image, is_image, numbers_of
+
+    if values.dtype.kind not in "biuf" or (values.ndim != 2 and not is_image(values.shape[1:])):
+        raise InputError(
+            f"{name} has shape {values.shape} of {values.dtype}, which is neither features nor images: give numbers of "
+            "shape (n, features), (n, height, width), or images with 1, 3 or 4 channels"
+        )
+    return numbers_of(values) if values.ndim == 2 else Pictures(lambda index: as_image(values[index]))
+
+
+def _files(run: Path, root: Path, table: Any) -> Looks:
+    """Images in class folders: the files themselves, larger than the network saw them."""
+    from crust.data.image_folder import train_root
+    from crust.report.previews import files_of
+
+    if "id" not in table:
+        raise InputError(f"the audit does not name the files of {root}: train again with crust train {root}")
+    base = train_root(root)
+    position = dict(zip(table["index"].tolist(), table["id"].astype(str).tolist(), strict=True))
+    found = files_of(base, position | _moved(run, base, position))
+    if found.missing is not None:
+        log.warning("%s", found.missing)
+    return found
+
+
+def _moved(run: Path, base: Path, names: dict[int, str]) -> dict[int, str]:
+    """Where files are that `--apply --move` has moved since the audit."""
+    from crust.corrections import read_moves
+    from crust.corrections.move_image_files import done
+
+    try:
+        moves = read_moves(run / MOVES)
+    except InputError:  # none, or not ours: then nothing is known to be moved
+        return {}
+    return {one.index: one.new for one in done(base, moves) if names.get(one.index) == one.old}
+
+
+def _examples(run: Path, options: dict[str, Any], seed: int, data_dir: str | None) -> Any:
+    import json
+
+    import yaml
+
+    from crust.cli.train_data import load_data, with_labels
+
+    if options.get("data") is not None:
+        examples = with_labels(load_data(options), options, seed)[0]
+    else:
+        from crust.data import load
+        from crust.experiments.run_spec import labels_of
+
+        spec = json.loads((run / "spec.json").read_text(encoding="utf-8"))
+        bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"])
+        examples = bundle.train.with_labels(labels_of(bundle, spec["labels"], spec["experiment"]["seed"], None)[0])
+    expected = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8")).get("data")
+    if examples.fingerprint() != expected:
+        raise InputError(f"{options.get('data')} is not what the run in {run} was trained on: name it with --data")
+    return examples

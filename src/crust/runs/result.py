@@ -1,0 +1,152 @@
+"""What training leaves, and a finished run opened again."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import yaml
+from numpy.typing import NDArray
+from torch import nn
+
+from crust._util.torch_modules import device_of, evaluating, run
+from crust.audit import audit_table, duplicates
+from crust.data import Examples, batches, from_arrays
+from crust.errors import InputError
+from crust.models import build_model
+from crust.runs.audit_table import read_table
+from crust.training.recorder import History, Recorder
+
+
+@dataclasses.dataclass
+class Result:
+    """What training leaves: the model, its history, and what it knows about the labels.
+
+    Example:
+        >>> from crust import data
+        >>> from crust.fitting import fit
+        >>> digits = data.load("digits", limit=200)
+        >>> result = fit("mlp", digits.train, test_set=digits.test, method="erm", epochs=1)
+        >>> sorted(result.accuracy), result.predict(digits.test).shape
+        (['best', 'last', 'last10'], (500,))
+        >>> result.audit().columns[:4].tolist()
+        ['index', 'label', 'suggested', 'probability']
+    """
+
+    model: nn.Module
+    history: History
+    config: dict[str, Any]
+    classes: list[Any]
+    recorder: Recorder | None = None
+    run_dir: Path | None = None
+    kept: NDArray[np.int64] = dataclasses.field(default_factory=lambda: np.empty(0, np.int64))  # trained on
+    held: NDArray[np.int64] = dataclasses.field(default_factory=lambda: np.empty(0, np.int64))  # held out
+    ids: Any = None
+
+    def audit(self) -> Any:
+        """One row a training example, as a pandas DataFrame: the given label, a better one, and how much to doubt."""
+        if self.recorder is None:
+            path = None if self.run_dir is None else self.run_dir / "audit.parquet"
+            if path is None or not path.exists():
+                raise InputError("this run has kept no audit: train it to the end")
+            return read_table(path)
+        recorder = self.recorder
+        context = recorder.context
+        held = None
+        if recorder.watch_validation is not None and context.validation is not None and len(self.held):
+            held = (recorder.watch_validation, context.validation.labels, self.held)
+        return audit_table(
+            recorder.watch,
+            context.labels,
+            self.kept,
+            self.classes,
+            held=held,
+            ids=self.ids,
+            opinions=recorder.method.opinions(),
+            same=self._same(),
+        )
+
+    def _same(self) -> dict[int, int] | None:
+        """Examples with the very same input as an earlier one; None where the inputs are not in memory."""
+        assert self.recorder is not None
+        context = self.recorder.context
+        parts = [(context.plain, self.kept)]
+        if context.validation is not None and len(self.held):
+            parts.append((context.validation, self.held))
+        if any(examples.kind == "dataset" for examples, _ in parts):
+            return None
+        return duplicates((examples.inputs, index) for examples, index in parts)
+
+    def predict(self, data: Any, *, probabilities: bool = False, batch_size: int = 128) -> NDArray[Any]:
+        """Predicted classes, in the user's own names; or the probabilities of all classes.
+
+        Args:
+            data: a dataset, an array of inputs, or `Examples`, in the form that the model was trained on.
+            probabilities: return (n, classes) in float64 instead.
+            batch_size: inputs at a time.
+        """
+        examples = self._inputs(data)
+        device = device_of(self.model)
+        found = []
+        with evaluating(self.model), torch.no_grad():
+            for x, _ in batches(examples, None, batch_size, device=device):
+                found.append(torch.softmax(run(self.model, x).double(), dim=1).cpu().numpy())
+        rows = np.concatenate(found)
+        return rows if probabilities else np.array(self.classes)[rows.argmax(axis=1)]
+
+    def _inputs(self, data: Any) -> Examples:
+        if isinstance(data, Examples):
+            return data
+        if isinstance(data, np.ndarray | torch.Tensor):
+            how = self.config.get("inputs") or {}
+            return from_arrays(data, mean=how.get("mean"), std=how.get("std"), normalise=how.get("mean") is not None)
+        return Examples(data, np.full(len(data), -1), self.classes, "dataset")
+
+    @property
+    def accuracy(self) -> dict[str, float | None]:
+        """Test accuracy of the last epoch, the mean of the last ten, and the best."""
+        return self.history.accuracy()
+
+
+def load(run_dir: str | Path, model: nn.Module | None = None) -> Result:
+    """A finished run again: the kept model, the history, the audit.
+
+    Args:
+        run_dir: the run's folder.
+        model: a network of the same kind, where the run was given one of the user's own.
+
+    Returns:
+        The result, ready to predict. Opening it runs no code from the folder.
+
+    Example:
+        >>> import tempfile
+        >>> from crust import data
+        >>> from crust.fitting import fit
+        >>> digits = data.load("digits", limit=200)
+        >>> folder = tempfile.mkdtemp()
+        >>> trained = fit("mlp", digits.train, method="erm", epochs=1, run_dir=folder)
+        >>> bool((load(folder).predict(digits.test) == trained.predict(digits.test)).all())
+        True
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    folder = Path(run_dir)
+    try:
+        config = yaml.safe_load((folder / "config.yaml").read_text())
+        weights = load_file(folder / "model.safetensors")
+    except (OSError, yaml.YAMLError, SafetensorError) as error:
+        raise InputError(f"{folder} holds no finished run: {error}") from None
+    if model is None:
+        if not config["built"]:
+            raise InputError(f"the run in {folder} trained a {config['model']} of yours: give such a network as model")
+        shape = tuple(config["inputs"]["shape"])
+        model = build_model(config["model"], in_shape=shape, classes=len(config["classes"]))
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise InputError(f"the weights in {folder} do not fit the model: {str(error).splitlines()[0]}") from None
+    return Result(model, History.load(folder / "history.jsonl"), config, config["classes"], None, folder)

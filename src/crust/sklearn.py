@@ -1,0 +1,207 @@
+"""`CrustClassifier`: robust training as an estimator of scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from crust.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from torch import nn
+
+    from crust.data import Examples
+    from crust.runs.result import Result
+
+__all__ = ["CrustClassifier"]
+
+ENOUGH = 500  # from so many examples on, validation="auto" holds some out
+ROWS = 1024  # predicted at a time
+
+
+class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that is not fooled by wrong labels in its training data, and says which they are.
+
+    Columns are standardised inside, so that no scaler is needed; missing values must be filled in before. Arrays of
+    more than two dimensions are images, (n, height, width) or (n, height, width, channels).
+
+    Args:
+        model: the name of a network (`crust.models`), a network that returns logits, which is copied and not changed,
+            or a function `(in_shape, classes)` that makes one.
+        method: see `crust methods`.
+        epochs: passes over the training data, or over what is chosen of it.
+        batch_size: examples a step.
+        learning_rate: of the first epochs; it falls at 2/3 and 5/6 of them.
+        validation: share of the training data that is held out, noisy as it is, to choose the epoch whose model is
+            kept; `"auto"` is 0.1 from 500 examples on, and none below.
+        settings: any other setting of the experiment or of the method, as `crust.fit` takes them, such as
+            `{"share": 0.7, "weight_decay": 0.0}`; they win over the arguments above.
+        random_state: a number, a `RandomState`, or None.
+
+    Attributes:
+        classes_: the classes, sorted.
+        n_features_in_: the number of columns.
+        model_: the trained network; it takes standardised columns, in float64 where it was built by name.
+        history_: one dictionary an epoch.
+        audit_: a pandas DataFrame, one row a training example, in its order.
+        doubt_: of `audit_`, how much to doubt each given label, from 0 to 1.
+
+    Example:
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> y[:5] = 2  # wrong labels
+        >>> classifier = CrustClassifier(random_state=0).fit(X, y)
+        >>> classifier.predict(X[:5]).tolist()
+        [0, 0, 0, 0, 0]
+        >>> bool(classifier.doubt_[:5].mean() > 2 * classifier.doubt_[5:].mean())
+        True
+    """
+
+    def __init__(
+        self,
+        model: str | nn.Module | Callable[[tuple[int, ...], int], nn.Module] = "mlp",
+        *,
+        method: str = "crust",
+        epochs: int = 30,
+        batch_size: int = 32,
+        learning_rate: float = 0.02,
+        validation: float | Literal["auto"] = "auto",
+        settings: Mapping[str, Any] | None = None,
+        random_state: Any = None,
+    ):
+        self.model = model
+        self.method = method
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.validation = validation
+        self.settings = settings
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> CrustClassifier:
+        """Train on examples of which some labels may be wrong.
+
+        Args:
+            X: (n, d) columns of numbers, or images.
+            y: one label an example: numbers or text.
+        """
+        from crust.fitting import fit
+
+        X, y = validate_data(self, X, y, allow_nd=True)
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise InputError(f"y holds one class only, {classes[0].item()!r}: training needs at least two")
+        self.classes_, self._shape = classes, X.shape[1:]
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        examples = self._examples(X, codes)
+        options = {
+            "method": self.method,
+            "epochs": self.epochs,
+            "batch_size": self.batch_size,
+            "learning_rate": self.learning_rate,
+            "validation": self._share(len(codes)),
+            "seed": seed,
+            **(self.settings or {}),
+        }
+        self._keep(fit(self._model(examples, seed), examples, **options))
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """The probabilities of all classes, in the order of `classes_`: (n, classes) in float64."""
+        import torch
+
+        from crust._util.torch_modules import device_of, evaluating, run
+        from crust.data import batches
+
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, allow_nd=True)
+        if X.shape[1:] != self._shape:
+            raise InputError(f"X has examples of shape {X.shape[1:]}, but those trained on had {self._shape}")
+        network, found = self.model_, []
+        parts: Iterable[torch.Tensor]
+        wide = next(network.parameters()).dtype == torch.float64
+        with evaluating(network), torch.no_grad():
+            if (
+                wide and X.ndim == 2
+            ):  # all of the way in float64: what an example gets does not depend on its neighbours
+                rows = torch.from_numpy(self._standardised(X))
+                parts = [rows[first : first + ROWS] for first in range(0, len(rows), ROWS)]
+            else:
+                examples = self._examples(X, None)
+                parts = (x.double() if wide else x for x, _ in batches(examples, None, ROWS))
+            for part in parts:
+                logits = run(network, part.to(device_of(network))).double()
+                found.append(torch.softmax(logits, dim=1).cpu().numpy())
+        return np.concatenate(found)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of each example, by the names that `y` had."""
+        check_is_fitted(self)
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]  # type: ignore[no-any-return]
+
+    # ------------------------------------------------------------ parts
+
+    def _share(self, n: int) -> float:
+        if self.validation == "auto":
+            return 0.1 if n >= ENOUGH else 0.0
+        return self.validation
+
+    def _examples(self, X: NDArray[Any], codes: NDArray[np.int64] | None) -> Examples:
+        """Columns standardised in float64, images as `from_arrays` takes them; while fitting also learns how."""
+        from crust.data import Examples, from_arrays
+
+        names = list(range(len(self.classes_)))
+        if X.ndim > 2:
+            if codes is not None:
+                found = from_arrays(X, codes, classes=names)
+                self._mean: Any = found.mean
+                self._std: Any = found.std
+                return found
+            return from_arrays(X, classes=names, mean=self._mean, std=self._std, normalise=False)
+        import torch
+
+        if codes is not None:
+            wide = X.astype(np.float64)
+            self._mean, spread = wide.mean(axis=0), wide.std(axis=0)
+            self._std = np.where(spread > 1e-12 * np.abs(wide).max(axis=0, initial=0), spread, 1.0)
+        inputs = torch.from_numpy(self._standardised(X).astype(np.float32))
+        return Examples(inputs, np.full(len(X), -1) if codes is None else codes, names, "features")
+
+    def _standardised(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        return (X.astype(np.float64) - self._mean) / self._std
+
+    def _model(self, examples: Examples, seed: int) -> nn.Module | str:
+        from torch import nn
+
+        from crust._util.seeding import seeded
+
+        if isinstance(self.model, (str, nn.Module)):
+            return self.model
+        if not callable(self.model):
+            raise InputError(
+                f"model is a {type(self.model).__name__}: give the name of a network, a network, or a function "
+                "(in_shape, classes) that makes one"
+            )
+        with seeded(seed, "weights"):
+            return self.model(examples.shape, len(self.classes_))
+
+    def _keep(self, result: Result) -> None:
+        """What stays of a run: nothing that cannot be pickled."""
+        self.model_ = result.model.eval()
+        if isinstance(self.model, str):
+            self.model_ = self.model_.double()
+        self.history_ = result.history.lines
+        table = result.audit()
+        for column in ("label", "suggested"):
+            table[column] = self.classes_[table[column].to_numpy(np.int64)]
+        self.audit_: pd.DataFrame = table
+        self.doubt_: NDArray[np.float64] = table["doubt"].to_numpy()

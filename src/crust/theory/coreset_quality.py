@@ -1,0 +1,302 @@
+"""`coreset_quality`: how well a weighted subset stands for all examples, and how clean it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from crust.errors import InputError
+from crust.theory.gram import check_memory, gram, precision_of
+from crust.theory.inputs import inputs_of, label_rows, labels_of, members_of, residual_rows, usual_loss
+from crust.theory.jacobian import Jacobian
+from crust.theory.weighted_jacobian import Weighted, largest, least, main_clusters, roots_of
+
+__all__ = ["Bound", "CoresetQuality", "Errors", "coreset_quality"]
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Three errors of standing for all examples.
+
+    Attributes:
+        norm: |√r_max ‖J_S‖ - ‖J‖|, the paper's ε.
+        norm_share: the same over ‖J‖.
+        gram: ‖JᵀJ - J_SᵀRJ_S‖ / ‖JᵀJ‖.
+        gradient: ‖Jᵀg - J_SᵀRg_S‖ / ‖Jᵀg‖, with the gradients g of the losses at the outputs.
+
+    Example:
+        >>> Errors(0.5, 0.1, 0.2, 0.3).gram
+        0.2
+    """
+
+    norm: float
+    norm_share: float
+    gram: float
+    gradient: float
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Something that must lie between two numbers.
+
+    Example:
+        >>> Bound("a", 1.0, 2.0, 3.0).holds, Bound("b", 1.0, 4.0, 3.0).holds
+        (True, False)
+    """
+
+    name: str
+    low: float
+    value: float
+    high: float
+    always: bool = True  # whether algebra promises it; else the paper does, or only where more is true
+
+    @property
+    def holds(self) -> bool:
+        """With room for rounding."""
+        room = 1e-6 * max(abs(self.low), abs(self.high) if np.isfinite(self.high) else 0.0, abs(self.value))
+        return bool(self.low - room <= self.value <= self.high + room)
+
+
+@dataclass(frozen=True)
+class CoresetQuality:
+    """What `coreset_quality` found.
+
+    Attributes:
+        alpha: the smallest ‖J_rᵀu‖ over the support subspace of the main clusters.
+        beta: √r_max ‖J_S‖.
+        norm: ‖J‖ of all examples.
+        r_min: the smallest weight.
+        r_max: the largest.
+        clusters: the main cluster of each member.
+        noise: the share of wrong labels among the members; None where true labels are not known.
+        noise_weighted: the same by weight.
+        noise_by_cluster: the same by weight in each main cluster.
+        noise_of_all: the share of wrong labels in all examples.
+        errors: of standing for all examples.
+        random: the errors of random subsets of the same size, each member with weight n/k.
+        bounds: what is promised of singular values, and whether it is so.
+
+    Example:
+        >>> found = CoresetQuality(1.0, 2.0, 2.0, 1.0, 1.0, np.zeros(2), None, None, None, None, Errors(0, 0, 0, 0))
+        >>> found.condition
+        2.0
+    """
+
+    alpha: float
+    beta: float
+    norm: float
+    r_min: float
+    r_max: float
+    clusters: NDArray[np.int64]
+    noise: float | None
+    noise_weighted: float | None
+    noise_by_cluster: NDArray[np.float64] | None
+    noise_of_all: float | None
+    errors: Errors
+    random: list[Errors] = field(default_factory=list)
+    bounds: list[Bound] = field(default_factory=list)
+
+    @property
+    def condition(self) -> float:
+        """β/α: its square is what the number of steps in the theorem grows with."""
+        return self.beta / self.alpha if self.alpha else np.inf
+
+    def table(self) -> Any:
+        """A pandas table: each error of the coreset beside those of random subsets."""
+        import pandas as pd
+
+        rows = []
+        for name in ("norm", "norm_share", "gram", "gradient"):
+            drawn = [getattr(one, name) for one in self.random]
+            rows.append(
+                {
+                    "error": name,
+                    "coreset": getattr(self.errors, name),
+                    "random, mean": np.mean(drawn) if drawn else np.nan,
+                    "random, standard deviation": np.std(drawn, ddof=1) if len(drawn) > 1 else np.nan,
+                }
+            )
+        return pd.DataFrame(rows)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A network, its data and labels, brought into form once and asked many times."""
+
+    jacobian: Jacobian
+    matrix: NDArray[np.float64]
+    y: NDArray[np.float64]
+    truth: NDArray[np.float64] | None
+    residual: NDArray[np.float64]
+    loss: str
+
+    @cached_property
+    def reference(self) -> Reference:
+        """What subsets are held against."""
+        return Reference(self)
+
+    @property
+    def wrong(self) -> NDArray[np.bool_] | None:
+        return None if self.truth is None else np.asarray((self.y != self.truth).any(1))
+
+
+def make_problem(
+    model: nn.Module, data: Any, labels: Any, true_labels: Any, loss: str | None, memory_limit: int | None
+) -> Problem:
+    """Check everything, then compute the Gram matrix."""
+    inputs = inputs_of(data)
+    jacobian = Jacobian(model, inputs, torch.float32, memory_limit)
+    n, outputs = jacobian.n, jacobian.outputs
+    loss = usual_loss(loss, outputs)
+    y = label_rows(labels_of(data, labels), outputs, n, loss)
+    truth = None if true_labels is None else label_rows(true_labels, outputs, n, loss, "true labels")
+    check_memory(jacobian)
+    if precision_of(*jacobian.shape) == torch.float64:
+        jacobian = Jacobian(model, inputs, torch.float64, memory_limit)
+    residual = residual_rows(jacobian.logits.double().cpu().numpy(), y, loss)
+    return Problem(jacobian, gram(jacobian), y, truth, residual, loss)
+
+
+def coreset_quality(
+    model: nn.Module,
+    data: Any,
+    labels: Any = None,
+    coreset: Any = None,
+    *,
+    true_labels: Any = None,
+    weights: Any = None,
+    clusters: int | Sequence[int] | NDArray[np.int64] | None = None,
+    loss: str | None = None,
+    repeats: int = 10,
+    memory_limit: int | None = None,
+    seed: int = 0,
+) -> CoresetQuality:
+    """How well a coreset stands for all examples, beside random subsets of its size.
+
+    Args:
+        model: any network; run in eval mode, nothing in it changes.
+        data: inputs as a tensor or an array, (inputs, labels), `Examples`, or a dataset.
+        labels: the given labels; default: those of the data.
+        coreset: a `Coreset`, or positions.
+        true_labels: where they are known, to measure the noise in the coreset.
+        weights: r, one a member; default: the coreset's own, or n/k for positions.
+        clusters: the K main clusters of the paper: their number, by default that of the different labels, or the
+            cluster of each member. A number makes K medoids of the members' Jacobian rows.
+        loss: `cross-entropy` or `squared`; default: by the number of outputs.
+        repeats: random subsets.
+        memory_limit: bytes; None: half of what is free.
+        seed: of the random subsets.
+
+    Returns:
+        A `CoresetQuality`.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 2.0], [0.0, 2.0]])
+        >>> found = coreset_quality(torch.nn.Linear(2, 1, bias=False), x, [1.0, 1.0, -1.0, -1.0], [0, 2], clusters=2)
+        >>> round(found.alpha, 6), round(found.beta, 6), round(found.errors.gram, 6)
+        (1.414214, 2.828427, 0.0)
+    """
+    if coreset is None:
+        raise InputError("there is no coreset: give a Coreset, or the positions of its members")
+    if repeats < 0:
+        raise InputError(f"repeats is {repeats}: give 0 or more random subsets")
+    problem = make_problem(model, data, labels, true_labels, loss, memory_limit)
+    return quality_of(problem, coreset, weights, clusters, repeats, seed)
+
+
+def quality_of(
+    problem: Problem, coreset: Any, weights: Any, clusters: Any, repeats: int, seed: int = 0
+) -> CoresetQuality:
+    """The same for a problem that is in form already."""
+    n, outputs = problem.jacobian.n, problem.jacobian.outputs
+    index, r = members_of(coreset, n, weights)
+    found = Weighted(problem.matrix, outputs, index, r)
+    count = len(np.unique(problem.y, axis=0)) if clusters is None else clusters
+    main = main_clusters(found, count)
+    noise = _noise(problem, index, r, main)
+    reference = problem.reference
+    rng = np.random.default_rng(seed)
+    drawn = [np.sort(rng.choice(n, len(index), replace=False)) for _ in range(repeats)]
+    equal = np.full(len(index), n / len(index))
+    return CoresetQuality(
+        alpha=least(found.scaled, found.cluster_basis(main, weighted=True)),
+        beta=float(np.sqrt(r).max()) * found.norm,
+        norm=reference.norm,
+        r_min=float(r.min()),
+        r_max=float(r.max()),
+        clusters=main,
+        **noise,
+        errors=reference.errors(found),
+        random=[reference.errors(Weighted(problem.matrix, outputs, each, equal)) for each in drawn],
+        bounds=_bounds(found, main),
+    )
+
+
+class Reference:
+    """All examples, which subsets are held against."""
+
+    def __init__(self, problem: Problem):
+        squares, vectors = np.linalg.eigh(problem.matrix)
+        self.root = vectors * roots_of(squares)[::-1]  # K = root rootᵀ
+        self.matrix, self.residual = problem.matrix, problem.residual.reshape(-1)
+        self.norm = float(np.sqrt(max(squares[-1], 0.0)))
+        self.gradient = float(np.sqrt(max(float(self.residual @ self.matrix @ self.residual), 0.0)))
+
+    def errors(self, subset: Weighted) -> Errors:
+        """The eigenvalues of Jᵀ D J are those of rootᵀ D root, which is as small as the number of rows."""
+        d = subset.difference()
+        far = largest(lambda v: self.root.T @ ((self.root @ v).T * d).T, len(d))
+        left = d * self.residual
+        gap = float(np.sqrt(max(float(left @ self.matrix @ left), 0.0)))
+        norm = abs(float(np.sqrt(subset.weights).max()) * subset.norm - self.norm)
+        top = max(self.norm, np.finfo(np.float64).tiny)
+        return Errors(
+            norm,
+            norm / top,
+            far / top**2,
+            gap / self.gradient if self.gradient else (0.0 if gap == 0 else np.inf),
+        )
+
+
+def _noise(
+    problem: Problem, index: NDArray[np.int64], r: NDArray[np.float64], clusters: NDArray[np.int64]
+) -> dict[str, Any]:
+    wrong = problem.wrong
+    if wrong is None:
+        return {"noise": None, "noise_weighted": None, "noise_by_cluster": None, "noise_of_all": None}
+    mine = wrong[index]
+    return {
+        "noise": float(mine.mean()),
+        "noise_weighted": float((mine * r).sum() / r.sum()),
+        "noise_by_cluster": np.bincount(clusters, mine * r) / np.bincount(clusters, r),
+        "noise_of_all": float(wrong.mean()),
+    }
+
+
+def _bounds(found: Weighted, main: NDArray[np.int64]) -> list[Bound]:
+    """What is said of the singular values of J_r, by us and by the paper."""
+    low, high = float(np.sqrt(found.weights).min()), float(np.sqrt(found.weights).max())
+    plain, values = found.plain, found.values
+    worst_low = int(np.argmin(values - low * plain))
+    worst_high = int(np.argmax(values - high * plain))
+    printed = found.matrix * (found.roots**2)[:, None] * found.roots**2
+    top = float(np.sqrt(max(np.linalg.eigvalsh(printed)[-1], 0.0)))
+    return [
+        Bound("√r_min σ_i(J_S) ≤ σ_i(J_r), all i", low * plain[worst_low], values[worst_low], np.inf),
+        Bound("σ_i(J_r) ≤ √r_max σ_i(J_S), all i", 0.0, values[worst_high], high * plain[worst_high]),
+        Bound(
+            "√r_min σ_min(J_S, S₊) ≤ σ_min(J_r, √r S₊)",
+            low * least(found.matrix, found.cluster_basis(main, weighted=False)),
+            least(found.scaled, found.cluster_basis(main, weighted=True)),
+            np.inf,
+            always=False,
+        ),
+        Bound("as printed, ‖diag(r) J_S‖ ≤ √r_max ‖J_S‖", 0.0, top, high * plain[0], always=False),
+    ]

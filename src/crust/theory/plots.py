@@ -1,0 +1,119 @@
+"""What a diagnosis looks like: the spectrum with its cut, labels over epochs, errors over the size of the coreset."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import mean
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from crust._util.atomic_write import write_whole
+from crust._util.plot_style import png
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Draw: TypeAlias = "Callable[..., None]"  # axes, and the summary
+GREY, INK, RED, BLUE, GREEN = "#9aa5b1", "#1f2933", "#d64545", "#2f6fb0", "#3f9142"
+LINES = {
+    "right": ("right labels", GREEN, "-"),
+    "wrong": ("wrong labels", RED, "-"),
+    "all": ("all", INK, "-"),
+    "coreset": ("coreset", BLUE, "-"),
+}
+ERRORS = {
+    "norm_share": ("largest singular value (ε/‖J‖)", INK),
+    "gram": ("JᵀJ", BLUE),
+    "gradient": ("gradient", RED),
+}
+
+
+def pictures(summary: dict[str, Any]) -> dict[str, bytes]:
+    """The plots of a diagnosis as PNG, by name; those without data are left out."""
+    drawn: dict[str, Draw] = {"spectrum": draw_spectrum, "alignment": draw_alignment}
+    if summary["sizes"]:
+        drawn["epsilon"] = draw_sizes
+    return {name: _picture([draw], summary) for name, draw in drawn.items()}
+
+
+def write_picture(path: str | Path, summary: dict[str, Any]) -> None:
+    """All plots of a diagnosis side by side in one PNG, whole or not at all."""
+    draws: list[Draw] = [draw_spectrum, draw_alignment]
+    if summary["sizes"]:
+        draws.append(draw_sizes)
+    write_whole(path, _picture(draws, summary))
+
+
+def draw_spectrum(axes: Axes, summary: dict[str, Any]) -> None:
+    """Singular values of each epoch, and where each is cut."""
+    moments = summary["moments"]
+    for number, moment in enumerate(moments):
+        values = [value for value in moment["singular_values"] if value > 0]
+        shade = 0.25 + 0.75 * (number + 1) / len(moments)
+        axes.plot(range(1, len(values) + 1), values, color=INK, alpha=shade, label=f"epoch {moment['epoch']}")
+        rank = min(moment["rank"], len(values))
+        axes.plot(rank, values[rank - 1], "o", color=RED, alpha=shade, markersize=5)
+    axes.plot([], [], "o", color=RED, markersize=5, label=f"cut: {shown_cut(summary['cut'])}")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("number")
+    axes.set_ylabel("singular value of J")
+    axes.legend(frameon=False)
+    axes.set_title("Spectrum of the Jacobian", loc="left", color=INK)
+
+
+def draw_alignment(axes: Axes, summary: dict[str, Any]) -> None:
+    """The share of the labels in the information space, epoch by epoch."""
+    moments = summary["moments"]
+    epochs = [moment["epoch"] for moment in moments]
+    for name, (label, colour, style) in LINES.items():
+        found = [moment["sets"].get(name) for moment in moments]
+        if any(one is not None for one in found):
+            shares = [float("nan") if one is None else one["labels"]["information"] for one in found]
+            axes.plot(epochs, shares, style, color=colour, marker="o", markersize=4, label=label)
+    if any(moment["random_sets"] for moment in moments):
+        means = [
+            mean(one["labels"]["information"] for one in moment["random_sets"])
+            if moment["random_sets"]
+            else float("nan")
+            for moment in moments
+        ]
+        axes.plot(epochs, means, "--", color=BLUE, label="random subsets")
+    axes.plot(epochs, [moment["sets"]["all"]["chance"] for moment in moments], ":", color=GREY, label="by chance")
+    axes.set_ylim(0, 1.02)
+    axes.set_xlabel("epoch")
+    axes.set_ylabel("share in the information space")
+    axes.legend(frameon=False)
+    axes.set_title("Alignment of the labels", loc="left", color=INK)
+
+
+def draw_sizes(axes: Axes, summary: dict[str, Any]) -> None:
+    """Errors of coresets of different sizes (lines), and the means of random subsets (dashed)."""
+    shares = [size["share"] for size in summary["sizes"]]
+    for name, (label, colour) in ERRORS.items():
+        axes.plot(shares, [size["errors"][name] for size in summary["sizes"]], "o-", color=colour, label=label)
+        if all(size["random"] for size in summary["sizes"]):
+            means = [mean(one[name] for one in size["random"]) for size in summary["sizes"]]
+            axes.plot(shares, means, "--", color=colour, alpha=0.7)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("share of the examples")
+    axes.set_ylabel("relative error (dashed: random)")
+    axes.legend(frameon=False)
+    axes.set_title("Error over the size of the coreset", loc="left", color=INK)
+
+
+def shown_cut(cut: Any) -> str:
+    """A cut in words.
+
+    Example:
+        >>> shown_cut(0.9), shown_cut(10), shown_cut("gap")
+        ('90% of the energy', 'rank 10', 'the largest gap')
+    """
+    if cut == "gap":
+        return "the largest gap"
+    return f"{cut:.0%} of the energy" if isinstance(cut, float) else f"rank {cut}"
+
+
+def _picture(draws: list[Draw], summary: dict[str, Any]) -> bytes:
+    return png([partial(draw, summary=summary) for draw in draws], width=5.2, height=4.0)

@@ -1,0 +1,286 @@
+"""Where a spectrum is cut into information space and nuisance space.
+
+`spectrum`: the singular values of a network's Jacobian.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from crust.errors import InputError, choices
+from crust.theory.gram import gram, is_quick, precision_of
+from crust.theory.inputs import inputs_of
+from crust.theory.jacobian import Jacobian, memory_of, shown
+from crust.theory.lanczos import leading
+
+__all__ = ["Spectrum", "spectrum"]
+
+
+Cut = int | float | str
+
+
+def rank_of(values: NDArray[np.float64], cut: Cut, energy: float, rows: int) -> int:
+    """The dimension of the information space.
+
+    Args:
+        values: singular values, largest first; all of them or the leading ones.
+        cut: a whole number is the rank itself; a share between 0 and 1 is that of the energy, the sum of the squared
+            singular values, that the information space must hold; "gap" cuts where the ratio of one value to the next
+            is largest, in the first half of the spectrum (the last values of any matrix are far apart).
+        energy: the sum of all squared singular values.
+        rows: how many singular values there are in all, known or not.
+
+    Example:
+        >>> values = np.array([10.0, 9.0, 1.0, 0.9])
+        >>> rank_of(values, 3, 182.81, 4), rank_of(values, 0.9, 182.81, 4), rank_of(values, "gap", 182.81, 4)
+        (3, 2, 2)
+    """
+    if isinstance(cut, bool) or not isinstance(cut, (int, float, str, np.integer, np.floating)):
+        raise _unknown(cut)
+    if isinstance(cut, str):
+        if cut != "gap":
+            raise _unknown(cut)
+        if len(values) < 2 or values[0] <= 0:
+            return 1
+        last = max(1, min(len(values) - 1, rows // 2))
+        floor = values[0] * 1e-12
+        clipped = np.maximum(values, floor)
+        return int(np.argmax(clipped[:last] / clipped[1 : last + 1])) + 1
+    if isinstance(cut, (int, np.integer)):
+        if cut < 1:
+            raise InputError(f"the cut is a rank of {cut}: give at least 1")
+        if cut > len(values):
+            if len(values) < rows:
+                raise InputError(f"the cut is at rank {cut}, but {len(values)} singular values are known: ask for more")
+            return len(values)
+        return int(cut)
+    if not 0 < cut < 1:
+        raise InputError(f"the cut is {cut}: give a share of the energy between 0 and 1, a rank, or 'gap'")
+    held = np.cumsum(np.square(values))
+    enough = held >= cut * energy * (1 - 1e-12)
+    if not enough.any():
+        if len(values) < rows:
+            raise InputError(
+                f"the {len(values)} leading singular values hold {held[-1] / energy:.0%} of the energy, not {cut:.0%}: "
+                "ask for more of them, or cut at a rank"
+            )
+        return len(values)
+    return int(np.argmax(enough)) + 1
+
+
+def _unknown(cut: Any) -> InputError:
+    return InputError(f"unknown cut {cut!r}: give a rank such as 10, a share of the energy such as 0.9, or 'gap'")
+
+
+log = logging.getLogger("crust")
+METHODS = ("auto", "exact", "gram", "lanczos")
+EXACT = 2 * 10**7  # numbers in a Jacobian that is still decomposed as a whole
+STEPS = 12
+USUAL = 5  # steps that usually suffice
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Singular values of a Jacobian.
+
+    Attributes:
+        singular_values: float64, largest first.
+        errors: for each, how far the nearest singular value of J may be; rounding only where the method is exact.
+        shape: rows (examples times outputs) and columns (parameters) of J.
+        outputs: of the network.
+        energy: the sum of all squared singular values, also of those that were not computed.
+        method: `exact`, `gram` or `lanczos`.
+        passes: how often the data was gone through.
+        left: the left singular vectors, a column each; None where they were not asked for.
+
+    Example:
+        >>> found = Spectrum(np.array([2.0, 1.0]), np.zeros(2), (2, 5), 1, 5.0, "exact", 1)
+        >>> found.rank(0.7), found.known
+        (1, 1.0)
+    """
+
+    singular_values: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    shape: tuple[int, int]
+    outputs: int
+    energy: float
+    method: str
+    passes: int
+    left: NDArray[np.float64] | None = None
+
+    def rank(self, cut: Cut) -> int:
+        """The dimension of the information space: `cut` is a rank, a share of the energy, or "gap"."""
+        return rank_of(self.singular_values, cut, self.energy, min(self.shape))
+
+    @property
+    def known(self) -> float:
+        """The share of the energy that the computed values hold."""
+        return float(min(1.0, np.square(self.singular_values).sum() / self.energy)) if self.energy else 1.0
+
+
+def spectrum(
+    model: nn.Module,
+    data: Any,
+    k: int = 50,
+    *,
+    method: str = "auto",
+    vectors: bool = False,
+    tolerance: float = 1e-3,
+    memory_limit: int | None = None,
+    seed: int = 0,
+) -> Spectrum:
+    """Singular values of the Jacobian of the outputs with respect to all trained parameters, at the present weights.
+
+    Args:
+        model: any network that returns logits, or one number an example; run in eval mode, nothing in it changes.
+        data: inputs as a tensor or an array, (inputs, labels), `Examples`, or a map-style dataset.
+        k: how many leading values `lanczos` finds; the others give all.
+        method: `exact` forms the matrix in float64 and decomposes it; `gram` decomposes the inner products of its rows,
+            which is quick for fully connected networks, but rounds small values; `lanczos` never forms anything, needs
+            memory for some times k vectors of parameters, and says how far off each value may be; `auto` takes `exact`
+            for small ones, then what costs less.
+        vectors: keep the left singular vectors as well.
+        tolerance: of `lanczos`: the largest error, as a share of the largest value.
+        memory_limit: bytes; None: half of what is free.
+        seed: of the random start of `lanczos`.
+
+    Returns:
+        A `Spectrum`.
+
+    Example:
+        >>> x = torch.tensor([[3.0, 0.0], [0.0, 4.0], [0.0, 0.0]])
+        >>> spectrum(nn.Linear(2, 1, bias=False), x).singular_values.tolist()
+        [4.0, 3.0]
+    """
+    choices(method, METHODS, "method")
+    if isinstance(k, bool) or not hasattr(k, "__index__") or int(k) < 1:
+        raise InputError(f"k is {k!r}: give a whole number of singular values, at least 1")
+    inputs = inputs_of(data)
+    small = Jacobian(model, inputs, torch.float32, memory_limit)
+    numbers = small.shape[0] * small.shape[1]
+    if method == "auto" and numbers <= EXACT and 32 * numbers <= small.memory:
+        method = "exact"
+    elif method == "auto":
+        work = USUAL * 4.0 * (int(k) + 10) * small.m  # of lanczos, for each row
+        quick = is_quick(small) and small.shape[0] * small.factors.columns <= work
+        method = "gram" if quick else "lanczos"
+    if method == "exact":
+        if 32 * numbers > memory_of(memory_limit):
+            raise InputError(
+                f"the whole Jacobian, {small.shape[0]} x {small.shape[1]}, takes {shown(32 * numbers)} to decompose, "
+                f"and {shown(small.memory)} may be used: use method='lanczos', or fewer examples"
+            )
+        return exact_spectrum(Jacobian(model, inputs, torch.float64, memory_limit), vectors)
+    if method == "gram":
+        dtype = precision_of(small.shape[0], small.factors.columns)
+        return gram_spectrum(small if dtype == small.dtype else Jacobian(model, inputs, dtype, memory_limit), vectors)
+    return lanczos_spectrum(small, None, None, min(int(k), *small.shape), vectors, tolerance, seed)
+
+
+def gram_spectrum(jacobian: Jacobian, vectors: bool, matrix: NDArray[np.float64] | None = None) -> Spectrum:
+    """From the inner products of all rows, where these are known or cost little."""
+    matrix = gram(jacobian) if matrix is None else matrix
+    left = None
+    if vectors:
+        squares, left = np.linalg.eigh(matrix)
+    else:
+        squares = np.linalg.eigvalsh(matrix)
+    count = min(jacobian.shape)
+    values = np.sqrt(np.maximum(squares[::-1][:count], 0.0))
+    energy = float(np.trace(matrix))
+    off = torch.finfo(jacobian.dtype).eps * energy  # of the squares
+    errors = np.minimum(np.sqrt(off), off / np.maximum(values, np.sqrt(off)))
+    left = None if left is None else left[:, ::-1][:, :count]
+    return Spectrum(values, errors, jacobian.shape, jacobian.outputs, energy, "gram", 1, left)
+
+
+def exact_spectrum(jacobian: Jacobian, vectors: bool) -> Spectrum:
+    """From the whole matrix, in float64."""
+    rows = jacobian.rows(np.arange(jacobian.n))
+    left = None
+    if vectors:
+        u, s, _ = torch.linalg.svd(rows, full_matrices=False)
+        left = u.cpu().numpy()
+    else:
+        s = torch.linalg.svdvals(rows)
+    values = s.cpu().numpy()
+    rounding = np.full(len(values), np.finfo(np.float64).eps * max(jacobian.shape) * float(values[0]))
+    energy = float(rows.square().sum())
+    return Spectrum(values, rounding, jacobian.shape, jacobian.outputs, energy, "exact", 1, left)
+
+
+def lanczos_spectrum(
+    jacobian: Jacobian,
+    index: NDArray[np.int64] | None,
+    weights: NDArray[np.float64] | None,
+    k: int,
+    vectors: bool,
+    tolerance: float,
+    seed: int,
+    by: str = "auto",
+) -> Spectrum:
+    """From products with J, or with diag(√r) J for some examples with weights r.
+
+    Rows of a few examples at a time serve a whole block of vectors at once, at the price of one backward pass for each
+    output; products need a forward and a backward pass for each vector of the block. `by` is `rows`, `products`, or
+    `auto`: what costs less.
+    """
+    chosen = np.arange(jacobian.n) if index is None else index
+    n, m = len(chosen) * jacobian.outputs, jacobian.m
+    k = min(k, n, m)
+    by_rows = jacobian.outputs <= 2 * k if by == "auto" else by == "rows"
+    block = min(m, k + 10 if by_rows else max(8, -(-k // 4)))
+    steps = STEPS if by_rows else 4 * STEPS
+    each = 4.0 * block * (2 * m + 5 * n)  # a block, its image, and the decomposition of the images
+    afford = int((jacobian.memory / 2 - 12.0 * block * m) // each)
+    if afford * block < k or afford < 2:
+        raise InputError(
+            f"the {k} leading singular values of a {n} x {m} Jacobian take at least "
+            f"{shown(2 * (max(2, -(-k // block)) * each + 12.0 * block * m))}, and {shown(jacobian.memory)} may be "
+            "used: ask for fewer values, or for fewer examples"
+        )
+    if by_rows and 4.0 * jacobian.outputs * m * jacobian.dtype.itemsize > jacobian.memory / 2:
+        by_rows = False
+    scale = None
+    if weights is not None:
+        scale = torch.as_tensor(np.sqrt(weights), dtype=jacobian.dtype, device=jacobian.device)
+        scale = scale.repeat_interleave(jacobian.outputs)[:, None]
+    squares: list[float] = []
+
+    def apply(v: Tensor) -> tuple[Tensor, Tensor]:
+        image = torch.empty(n, v.shape[1], dtype=jacobian.dtype, device=jacobian.device)
+        back = torch.zeros_like(v)
+        total, at = 0.0, 0
+        for part in jacobian.chunks(chosen, None if by_rows else 128):
+            where = slice(at, at + len(part) * jacobian.outputs)
+            at = where.stop
+            factor = None if scale is None else scale[where]
+            if by_rows:
+                rows = jacobian.rows(part)
+                if factor is not None:
+                    rows = rows * factor
+                total += float(rows.square().sum(dtype=torch.float64))
+                image[where] = rows @ v
+                back += rows.T @ image[where]
+            else:
+                image[where] = jacobian.times(part, v) * (1.0 if factor is None else factor)
+                back += jacobian.transposed_times(part, image[where] * (1.0 if factor is None else factor))
+        # A random block holds its share of the energy, on average
+        squares.append(total if by_rows else float(image.square().sum(dtype=torch.float64)) * m / v.shape[1])
+        log.info("spectrum: pass %d over %d examples", len(squares), len(chosen))
+        return image, back
+
+    noise = torch.randn(m, block, generator=torch.Generator().manual_seed(seed)).to(jacobian.device, jacobian.dtype)
+    found = leading(apply, m, k, block=block, steps=min(steps, afford), tolerance=tolerance, start=noise)
+    values = found.values.cpu().numpy()
+    energy = max(squares[0], float(np.square(values).sum()))
+    left = found.left.cpu().numpy() if vectors else None
+    errors = found.errors.cpu().numpy()
+    return Spectrum(values, errors, (n, m), jacobian.outputs, energy, "lanczos", found.steps, left)

@@ -1,0 +1,150 @@
+"""Counts for each example that are made batch by batch, in one process or several.
+
+One process or several: the same calls. Alone, gathering does nothing and all work is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+
+class Tally:
+    """How often something was said of an example when it came by.
+
+    What was counted since the last `gather` is known to this process alone; `gather` is called by all processes after
+    each epoch, and afterwards all have the same sums.
+
+    Example:
+        >>> tally = Tally(3)
+        >>> tally.count(np.array([0, 2]), np.array([1.0, 0.0]))
+        >>> tally.count(np.array([0]), np.array([0.0]))
+        >>> tally.gather(Processes(cpu=True))
+        0.3333333333333333
+        >>> tally.rate().tolist()
+        [0.5, nan, 0.0]
+    """
+
+    def __init__(self, n: int):
+        self.sums, self.visits = np.zeros(n), np.zeros(n, np.int64)
+        self._sums, self._visits = np.zeros(n), np.zeros(n, np.int64)  # since the last gathering
+
+    def count(self, index: NDArray[np.int64], values: NDArray[Any]) -> None:
+        """Add what was said of some examples; one that came twice counts twice."""
+        np.add.at(self._sums, index, values)
+        np.add.at(self._visits, index, 1)
+
+    def gather(self, processes: Processes) -> float | None:
+        """Put the counts of all processes together; returns the mean of what is new, None where nothing is."""
+        parts = processes.gather((self._sums, self._visits))
+        sums, visits = sum(part[0] for part in parts), sum(part[1] for part in parts)
+        self.sums, self.visits = self.sums + sums, self.visits + visits
+        self._sums, self._visits = np.zeros_like(self.sums), np.zeros_like(self.visits)
+        return float(sums.sum() / visits.sum()) if visits.any() else None
+
+    def rate(self) -> NDArray[np.float64]:
+        """The mean of what was said of each example; nan where it never came by."""
+        return np.where(self.visits > 0, self.sums / np.maximum(self.visits, 1), np.nan)
+
+    def state(self) -> dict[str, Any]:
+        return {"sums": self.sums, "visits": self.visits}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.sums, self.visits = state["sums"], state["visits"]
+        self._sums, self._visits = np.zeros_like(self.sums), np.zeros_like(self.visits)
+
+
+Item = TypeVar("Item")
+
+
+class Processes:
+    """A thin view of Accelerate: who we are, our share of the work, and everyone's results."""
+
+    def __init__(
+        self, mixed_precision: str = "no", cpu: bool = False, trackers: Sequence[str] = (), folder: Any = None
+    ):
+        from accelerate import Accelerator
+        from accelerate.state import AcceleratorState
+        from accelerate.utils import ProjectConfiguration
+
+        AcceleratorState._reset_state()  # another run of this program may have had another precision
+        logs = None if folder is None or not trackers else str(Path(folder) / "trackers")
+        self.accelerator = Accelerator(
+            mixed_precision=mixed_precision,
+            cpu=cpu,
+            log_with=list(trackers) or None,
+            project_config=ProjectConfiguration(project_dir=folder, logging_dir=logs),
+        )
+        self.rank, self.count = self.accelerator.process_index, self.accelerator.num_processes
+        self.device = self.accelerator.device
+        self.first = self.accelerator.is_main_process
+
+    def prepare(self, *parts: Any) -> Any:
+        """Networks and optimizers, on the device and wrapped where there are several processes."""
+        return self.accelerator.prepare(*parts)
+
+    def prepare_optimizer(self, optimizer: torch.optim.Optimizer, old: torch.optim.Optimizer | None = None) -> Any:
+        """An optimizer that takes the place of an old one."""
+        kept = self.accelerator._optimizers
+        kept[:] = [each for each in kept if each is not old]  # else both would unscale the gradients of float16
+        return self.accelerator.prepare(optimizer)
+
+    def bare(self, network: nn.Module) -> nn.Module:
+        """The network itself, without a wrapper."""
+        return self.accelerator.unwrap_model(network)
+
+    def deal(self, items: Sequence[Item]) -> Iterator[Item | None]:
+        """Our items of a list that is dealt out round by round; None in the last round where there is none for us."""
+        for first in range(0, len(items), self.count):
+            mine = first + self.rank
+            yield items[mine] if mine < len(items) else None
+
+    def active(self, items: Sequence[Any], number: int) -> int:
+        """How many processes have an item in round `number`."""
+        return min(self.count, len(items) - number * self.count)
+
+    def slice(self, n: int, rank: int | None = None) -> NDArray[np.int64]:
+        """Our contiguous part of n examples, or that of another process."""
+        rank = self.rank if rank is None else rank
+        return np.arange(n * rank // self.count, n * (rank + 1) // self.count)
+
+    def share_buffers(self, network: nn.Module) -> None:
+        """Give every process the buffers of the first: each has moved its own BatchNorm statistics."""
+        if self.count > 1:
+            for buffer in self.bare(network).buffers():
+                torch.distributed.broadcast(buffer, 0)
+
+    def sums(self, numbers: Sequence[int]) -> list[int]:
+        """Whole numbers summed over the processes."""
+        if self.count == 1:
+            return list(numbers)
+        total = torch.tensor(numbers, dtype=torch.int64, device=self.device)
+        torch.distributed.all_reduce(total)
+        return [int(number) for number in total.tolist()]
+
+    def average_gradients(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Give tensors outside of a network the mean of all gradients, as the wrapper does for those inside."""
+        if self.count == 1:
+            return
+        for tensor in tensors:
+            gradient = torch.zeros_like(tensor) if tensor.grad is None else tensor.grad
+            shared = gradient.to(self.accelerator.device)  # GPUs exchange only what lies on them
+            torch.distributed.all_reduce(shared)
+            tensor.grad = (shared / self.count).to(tensor.device)
+
+    def gather(self, value: Any) -> list[Any]:
+        """What every process has to say, in the order of the processes, to everyone."""
+        if self.count == 1:
+            return [value]
+        found: list[Any] = [None] * self.count
+        torch.distributed.all_gather_object(found, value)
+        return found
+
+    def wait(self) -> None:
+        self.accelerator.wait_for_everyone()

@@ -1,0 +1,157 @@
+"""What networks say, without any change to them: of some examples, of a batch, and what their last layer is given.
+
+How good the first network is: accuracy, and the score by which its weights are kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 - its usual name
+
+from crust._util.torch_modules import evaluating, last_linear, run
+from crust.data import Examples, batches
+from crust.training.context import Context
+from crust.training.method import Method, Stage
+
+if TYPE_CHECKING:
+    from crust.data import Examples
+    from crust.training.context import Context
+
+
+@dataclass
+class Prediction:
+    """What a network says of some examples; row i is about the example `index[i]`."""
+
+    index: NDArray[np.int64]
+    probabilities: NDArray[np.float32]
+    predictions: NDArray[np.int64]
+    losses: NDArray[np.float32]  # of the given labels
+    features: NDArray[np.float32] | None = None  # input of the last layer
+
+
+class Tap:
+    """Catches the input of a network's last layer in every forward pass; the layer is looked for once.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+        >>> tap, x = Tap(model, torch.randn(2, 4)), torch.randn(5, 4)
+        >>> bool(model(x).equal(model[2](tap.take())))
+        True
+    """
+
+    def __init__(self, network: nn.Module, sample: Any):
+        self._caught: Tensor | None = None
+        self._hook = last_linear(network, sample)[1].register_forward_pre_hook(self._catch)
+
+    def _catch(self, module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        self._caught = inputs[0]
+
+    def take(self) -> Tensor | None:
+        """What the last pass has brought; kept no longer, since a whole graph may hang on it."""
+        caught, self._caught = self._caught, None
+        return caught
+
+
+def predict(
+    context: Context, index: NDArray[np.int64] | None, network: int, examples: Examples | None, features: bool
+) -> Prediction:
+    """Each process looks at its part of the examples; everyone gets everything."""
+    seen = context.plain if examples is None else examples
+    wanted = np.arange(len(seen)) if index is None else np.asarray(index, np.int64)
+    model = context.processes.bare(context.networks[network])
+    settings = context.settings
+    rows: list[Tensor] = []
+    inner: list[Tensor] = []
+    with evaluating(model):
+        for x, _ in batches(
+            seen,
+            wanted[context.processes.slice(len(wanted))],
+            settings.eval_batch_size,
+            device=context.device,
+            workers=settings.workers,
+            channels_last=settings.channels_last,
+        ):
+            tap = context.tap(network, x) if features else None
+            rows.append(run(model, x).float().cpu())
+            if tap is not None:
+                found = tap.take()
+                assert found is not None
+                inner.append(found.float().flatten(1).cpu())
+    parts = context.processes.gather((_joined(rows), _joined(inner)))
+    logits = torch.cat([part[0].reshape(-1, context.classes) for part in parts])
+    labels = torch.from_numpy(seen.labels[wanted])
+    return Prediction(
+        wanted,
+        logits.softmax(1).numpy(),
+        logits.argmax(1).numpy(),
+        F.cross_entropy(logits, labels, reduction="none").numpy(),
+        torch.cat([part[1] for part in parts if len(part[1])]).numpy() if features and len(wanted) else None,
+    )
+
+
+def _joined(rows: list[Tensor]) -> Tensor:
+    return torch.cat(rows) if rows else torch.empty(0)
+
+
+def accuracies(context: Context, tests: dict[str, Examples]) -> dict[str, float]:
+    """The share of examples that the first network gets right, each counted once by one process.
+
+    The first set's goes by the name `test_accuracy`, that of another one by `test_accuracy_NAME`. Where a `top` is set
+    and there are more classes than that, `test_top5` and `test_top5_NAME` stand beside them.
+    """
+    found, top = {}, context.settings.top
+    for number, (name, examples) in enumerate(tests.items()):
+        end = f"_{name}" if number else ""
+        seen = predict(context, None, 0, examples, False)
+        found[f"test_accuracy{end}"] = float((seen.predictions == examples.labels).mean())
+        if top is not None and top < context.classes:
+            found[f"test_top{top}{end}"] = float((ranks(seen.probabilities, examples.labels) < top).mean())
+    return found
+
+
+def ranks(probabilities: NDArray[Any], labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many classes come before the labels; of equal ones the first comes first, as for predictions.
+
+    Example:
+        >>> ranks(np.array([[0.2, 0.5, 0.3], [0.4, 0.4, 0.2]]), np.array([0, 1]))
+        array([2, 1])
+    """
+    own = probabilities[np.arange(len(labels)), labels][:, None]
+    before = np.arange(probabilities.shape[1]) < labels[:, None]
+    found: NDArray[np.int64] = ((probabilities > own) | ((probabilities == own) & before)).sum(axis=1)
+    return found
+
+
+def score(context: Context, method: Method, stage: Stage) -> tuple[float, dict[str, float]]:
+    """What the present weights are worth by the stage's measure, larger is better; and what the history shows of it.
+
+    Without a set to select on the later weights are the better ones.
+    """
+    found: dict[str, float] = {}
+    probabilities: NDArray[np.float64] | None = None
+    labels = context.labels
+    if context.validation is not None:
+        seen, labels = predict(context, None, 0, context.validation, False), context.validation.labels
+        found["val_accuracy"] = float((seen.predictions == labels).mean())
+        probabilities = seen.probabilities.astype(np.float64)
+    if stage.held is not None and len(stage.held):
+        # A part of the training set is the method's own choice, so that looking at it is on its bill.
+        seen, labels = context.predict(stage.held), context.labels[stage.held]
+        found["held_accuracy"] = float((seen.predictions == labels).mean())
+        probabilities = seen.probabilities.astype(np.float64)
+    if probabilities is None or stage.select_by == "last":
+        return float(context.epoch), found
+    if stage.select_by == "val_loss":
+        own = probabilities[np.arange(len(labels)), labels]
+        found["val_loss"] = float(-np.log(np.maximum(own, 1e-12)).mean())
+        return -found["val_loss"], found
+    if stage.select_by == "method":
+        found["score"] = float(method.score(probabilities, labels))
+        return found["score"], found
+    return found["held_accuracy" if stage.held is not None and len(stage.held) else "val_accuracy"], found

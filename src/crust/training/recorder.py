@@ -1,0 +1,207 @@
+"""The history of a run: one JSON line an epoch, on disk before the next epoch begins.
+
+After every epoch: measure, watch, write history and checkpoint.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crust._util.atomic_write import write_whole
+from crust.audit.training_dynamics import Watch, trust
+from crust.data import Examples
+from crust.errors import InputError
+from crust.training import checkpoint
+from crust.training.context import Context
+from crust.training.evaluation import accuracies
+from crust.training.evaluation import score as measure
+from crust.training.loop import clock, spent
+from crust.training.method import Known, Method, Selection, Stage
+from crust.training.noise_estimation import described
+from crust.training.run_state import RunState
+
+
+class History:
+    """Epochs as dictionaries, in order.
+
+    Example:
+        >>> history = History([{"epoch": 0, "test_accuracy": 0.5}, {"epoch": 1, "test_accuracy": 0.7}])
+        >>> history["test_accuracy"]
+        [0.5, 0.7]
+        >>> history.accuracy()["last"]
+        0.7
+    """
+
+    def __init__(self, lines: list[dict[str, Any]] | None = None):
+        self.lines = list(lines or [])
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.lines)
+
+    def __getitem__(self, key: str) -> list[Any]:
+        """One quantity over the epochs; None where it was not measured."""
+        return [line.get(key) for line in self.lines]
+
+    def append(self, line: dict[str, Any]) -> None:
+        self.lines.append(line)
+
+    def accuracy(self, key: str = "test_accuracy") -> dict[str, float | None]:
+        """Last epoch, mean of the last ten, and best (which is to be read as what it is: chosen on the test set)."""
+        lines = [line for line in self.lines if line.get("counts", True)]
+        if not lines and self.lines:  # stopped before the stage that counts
+            lines = [line for line in self.lines if line.get("stage") == self.lines[-1].get("stage")]
+        found = [line[key] for line in lines if line.get(key) is not None]
+        if not found:
+            return {"last": None, "last10": None, "best": None}
+        return {"last": found[-1], "last10": sum(found[-10:]) / len(found[-10:]), "best": max(found)}
+
+    def save(self, path: Path) -> None:
+        """Write all lines, atomically."""
+        text = "".join(json.dumps(line) + "\n" for line in self.lines)
+        write_whole(path, text.encode())
+
+    @classmethod
+    def load(cls, path: Path) -> History:
+        try:
+            return cls([json.loads(line) for line in path.read_text().splitlines()])
+        except (OSError, ValueError) as error:
+            raise InputError(f"{path} is no history of a run: {error}") from None
+
+
+class Recorder:
+    """Keeps what a run leaves behind. True labels are read here, and only to measure."""
+
+    def __init__(
+        self,
+        context: Context,
+        state: RunState,
+        *,
+        tests: dict[str, Examples],
+        folder: Path | None,
+        identity: dict[str, Any],
+        report: Callable[[dict[str, Any]], None] | None = None,
+    ):
+        self.context, self.method, self.state = context, state.plan.method, state
+        self.tests, self.folder, self.identity, self.report = tests, folder, identity, report
+        self.history = History()
+        self.watch = Watch(context.n, context.classes)
+        self.watch_validation = None
+        if context.validation is not None:
+            self.watch_validation = Watch(len(context.validation), context.classes)
+        self._clocked: dict[str, float] = {}
+
+    def __call__(self, context: Context, selection: Selection, facts: dict[str, Any]) -> None:
+        """The loop calls this after every epoch."""
+        state, epoch = self.state, context.epoch
+        state.epochs_done += 1
+        line = {"epoch": state.epochs_done - 1, **facts}
+        if context.knowledge:
+            line["knowledge"] = described(context.knowledge)
+        found = state.plan.at(state.stage)
+        assert found is not None
+        method, stage = found
+        over = spent(context)
+        if stage.counts or over:  # stages that only prepare the ground leave no trace in the audit
+            self.watch.choose(selection.indices, selection.weights)
+        if context.true_labels is not None:
+            right = context.labels[selection.indices] == context.true_labels[selection.indices]
+            line["clean"] = float(right.mean()) if len(right) else None
+            weights = selection.weights if selection.weights is not None else np.ones(len(right))
+            line["clean_weighted"] = float((right * weights).sum() / weights.sum()) if len(right) else None
+        with clock(context, "evaluation"):
+            line |= self._accuracies(method, stage)
+        due = stage.counts and context.settings.audit_due(epoch, context.epochs)
+        shared = stage.counts and epoch + 1 < context.epochs and method.looks_at_all(epoch + 1, context.epochs)
+        if due or shared or over:
+            with clock(context, "gradients"):
+                line |= self._look()
+        if spent(context):  # by now: a look may have used up what was left
+            line["stopped"] = "passes"
+        line["seconds"] = self._seconds()
+        line["passes"] = {"forward": context.cost.forward, "backward": context.cost.backward}
+        self.history.append(line)
+        self.save()
+        if self.report is not None and context.processes.first:
+            self.report(line)
+
+    def _accuracies(self, method: Method, stage: Stage) -> dict[str, float]:
+        found: dict[str, float] = {}
+        context = self.context
+        if context.settings.test_due(context.epoch, context.epochs):
+            found = accuracies(context, self.tests)
+        score, seen = measure(context, method, stage)
+        self.state.consider(context.processes.bare(context.networks[0]), score)
+        return found | seen
+
+    def _look(self) -> dict[str, float]:
+        """One look at all training examples, which the next selection will use too; and at those held out."""
+        context = self.context
+        seen = context.look_at_all()
+        found = {"train_accuracy": float((seen.predictions == context.labels).mean())}
+        on_held = None
+        if self.watch_validation is not None and context.validation is not None:
+            held = context.look_at_all(examples=context.validation)
+            same = held.predictions == context.validation.labels
+            on_held = float(same.mean() + 0.5 / len(same) ** 0.5)  # as much more as chance alone may have taken
+        counts = trust((context.epoch + 1) / context.epochs, found["train_accuracy"], on_held)
+        self.watch.look(seen, context.labels, counts)
+        if self.watch_validation is not None and context.validation is not None:
+            self.watch_validation.look(held, context.validation.labels, counts)
+        if context.true_labels is not None:
+            found["train_true_accuracy"] = float((seen.predictions == context.true_labels).mean())
+        return found
+
+    def _seconds(self) -> dict[str, float]:
+        """Seconds since the last line, part by part."""
+        now = self.context.cost.seconds
+        found = {name: round(now[name] - self._clocked.get(name, 0.0), 3) for name in now}
+        self._clocked = dict(now)
+        return found
+
+    # ------------------------------------------------------------ on disk
+
+    def save(self) -> None:
+        if self.folder is None or not self.context.processes.first:
+            return
+        context = self.context
+        content = {
+            "identity": self.identity,
+            "networks": [context.processes.bare(network).state_dict() for network in context.networks],
+            "state": self.state.state(),
+            "method": self.method.state(),
+            "knowledge": described(context.knowledge),
+            "watch": self.watch.state(),
+            "watch_validation": None if self.watch_validation is None else self.watch_validation.state(),
+            "history": self.history.lines,
+            "looks": context.looks(),
+            "cost": dataclasses.asdict(context.cost),
+        }
+        checkpoint.save(self.folder / "checkpoint", self.state.epochs_done, content, context.settings.keep_every)
+        self.history.save(self.folder / "history.jsonl")
+
+    def load(self, content: dict[str, Any]) -> None:
+        context = self.context
+        for network, weights in zip(context.networks, content["networks"], strict=True):
+            context.processes.bare(network).load_state_dict(weights)
+        self.state.begin(context)
+        self.method.load_state(content["method"])
+        context.knowledge = {name: Known(**known) for name, known in content.get("knowledge", {}).items()}
+        self.state.load(content["state"], context)
+        self.watch.load(content["watch"])
+        if self.watch_validation is not None:
+            self.watch_validation.load(content["watch_validation"])
+        self.history = History(content["history"])
+        context.pay(content["looks"])
+        cost = content["cost"]
+        context.cost.forward, context.cost.backward = cost["forward"], cost["backward"]
+        context.cost.seconds = cost["seconds"]
+        self._clocked = dict(cost["seconds"])

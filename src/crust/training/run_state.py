@@ -1,0 +1,157 @@
+"""The stages of a run in their order: what must be estimated first, then the method's own.
+
+What changes while a run goes on, beside the networks: optimizers, the kept model, the place in the run.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from crust.training.context import Context
+from crust.training.method import Method, Stage
+from crust.training.settings import TrainSettings
+
+
+class Plan:
+    """A method, and before it the estimator of the noise where the method's settings ask for one."""
+
+    def __init__(self, method: Method, estimator: Method | None = None):
+        self.method, self.estimator = method, estimator
+
+    def at(self, number: int) -> tuple[Method, Stage] | None:
+        """Who acts in a stage of the run, and how it is trained; None after the last one.
+
+        Example:
+            >>> class Two(Method):
+            ...     def stages(self):
+            ...         return [Stage("first"), Stage("second")]
+            >>> plan = Plan(Two(Method.Settings()))
+            >>> plan.at(1)[1].name, plan.at(2)
+            ('second', None)
+        """
+        before = 0
+        if self.estimator is not None:
+            first = self.estimator.stages()
+            if number < len(first):
+                return self.estimator, first[number]
+            before = len(first)
+        stage = self.method.next_stage(number - before)
+        if stage is None:
+            return None
+        if before and number == before and stage.start == "keep":
+            stage = replace(stage, start="initial")  # the method begins as if nothing had been estimated
+        return self.method, stage
+
+
+class RunState:
+    """Optimizers, the model that is kept, and how far the run has come."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.begun = False
+        self.stage = self.epoch = self.epochs_done = 0
+        self.optimizers: list[torch.optim.Optimizer] = []
+        self.extra: list[Tensor] = []  # the method's own tensors in the first optimizer
+        self.best_score = -math.inf
+        self.best_epoch = -1
+        self.best: dict[str, Tensor] | None = None
+
+    def begin(self, context: Context) -> None:
+        """Let the method know the data and the experiment, once."""
+        if not self.begun:
+            self.begun = True
+            self.plan.method.begin_run(context)
+
+    def enter(self, context: Context) -> tuple[Method, Stage] | None:
+        """The method that acts now and its stage, with the context brought to it; None where the run is over."""
+        found = self.plan.at(self.stage)
+        if found is not None:
+            stage = found[1]
+            context.stage, context.settings = self.stage, stage.settings(context.experiment)
+            context.epochs = context.settings.epochs
+            context.active = stage.networks or len(context.networks)
+        return found
+
+    # ------------------------------------------------------------ optimizers
+
+    def new_optimizers(self, context: Context, extra: list[Tensor]) -> None:
+        """One optimizer a network that is trained; tensors of the method go with the first, in a group of their own."""
+        old = [*self.optimizers, *[None] * len(context.networks)]
+        self.optimizers, self.extra = [], extra
+        for i, network in enumerate(context.networks[: context.active]):
+            groups: list[dict[str, Any]] = [{"params": [p for p in network.parameters() if p.requires_grad]}]
+            if i == 0 and extra:
+                groups.append({"params": extra, "weight_decay": 0.0})
+            optimizer = _optimizer(groups, context.settings)
+            self.optimizers.append(context.processes.prepare_optimizer(optimizer, old[i]))
+
+    def set_rate(self, rate: float, extra: float | None = None) -> None:
+        """The learning rate of the networks, and that of the method's own tensors where it has another."""
+        for i, optimizer in enumerate(self.optimizers):
+            for number, group in enumerate(optimizer.param_groups):
+                group["lr"] = extra if extra is not None and i == 0 and number == 1 else rate
+
+    # ------------------------------------------------------------ the model that is kept
+
+    def consider(self, network: nn.Module, score: float) -> None:
+        """Keep the weights if they are better than those kept; of equals the later ones."""
+        if score >= self.best_score:
+            self.best_score, self.best_epoch = score, self.epochs_done
+            self.best = {name: value.detach().clone() for name, value in network.state_dict().items()}
+
+    def restore_best(self, network: nn.Module) -> None:
+        if self.best is not None:
+            network.load_state_dict(self.best)
+
+    def forget_best(self) -> None:
+        """A new stage has its own measure."""
+        self.best_score = -math.inf
+
+    # ------------------------------------------------------------ saving
+
+    def state(self) -> dict[str, Any]:
+        estimator = self.plan.estimator
+        return {
+            "stage": self.stage,
+            "epoch": self.epoch,
+            "epochs_done": self.epochs_done,
+            "best_score": self.best_score if math.isfinite(self.best_score) else None,
+            "best_epoch": self.best_epoch,
+            "best": self.best,
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            "extra": [tensor.detach() for tensor in self.extra],
+            "estimator": None if estimator is None else estimator.state(),
+        }
+
+    def load(self, state: dict[str, Any], context: Context) -> None:
+        """Go back to a saved state; the method has loaded its own already."""
+        self.stage, self.epoch, self.epochs_done = state["stage"], state["epoch"], state["epochs_done"]
+        score = state["best_score"]
+        self.best_score = -math.inf if score is None else score
+        self.best_epoch, self.best = state["best_epoch"], state["best"]
+        if self.plan.estimator is not None:
+            self.plan.estimator.load_state(state["estimator"])
+        found = self.enter(context)
+        assert found is not None
+        extra = found[0].extra_parameters()
+        values = state.get("extra", [])
+        assert len(extra) == len(values), "load_state has to make the extra parameters again"
+        for tensor, saved in zip(extra, values, strict=True):
+            with torch.no_grad():
+                tensor.copy_(saved)
+        self.new_optimizers(context, extra)
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
+
+
+def _optimizer(groups: list[dict[str, Any]], settings: TrainSettings) -> torch.optim.Optimizer:
+    rate, decay = settings.learning_rate, settings.weight_decay
+    if settings.optimizer == "sgd":
+        return torch.optim.SGD(groups, rate, momentum=settings.momentum, weight_decay=decay, nesterov=settings.nesterov)
+    kind = torch.optim.Adam if settings.optimizer == "adam" else torch.optim.AdamW
+    return kind(groups, rate, weight_decay=decay)
