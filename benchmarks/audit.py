@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from results.tables import bold_best, markdown
+from results.tables import bold_best
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from benchmarks import audit_cuts
@@ -35,8 +35,9 @@ from crust.data import load
 from crust.errors import CrustError
 from crust.experiments import append, find, key, make, read, run
 from crust.experiments.engines.task import claim
-from crust.experiments.run_spec import labels_of
+from crust.experiments.outputs.table_markdown import markdown
 from crust.fitting import fit
+from crust.runs.data import labels_of
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results" / "audit.md"

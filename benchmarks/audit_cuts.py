@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from results.tables import markdown
 
 from crust._util.atomic_write import write_whole
 from crust.data import load
 from crust.experiments import key, make
 from crust.experiments.engines.task import claim
-from crust.experiments.run_spec import labels_of
+from crust.experiments.outputs.table_markdown import markdown
 from crust.runs.audit_table import read_audit
+from crust.runs.data import labels_of
 from crust.verification import calibrate, judged
 
 CUTS = Path(__file__).parents[1] / "docs" / "results" / "audit-cuts.json"

@@ -28,7 +28,7 @@ import torch
 
 from benchmarks import verdicts
 from benchmarks.epochs import BATCH, NOISE, Runner
-from crust.cli.recipe import parse_settings
+from crust.runs.recipe import parse_settings
 
 RESULTS = Path(__file__).parent / "results"
 # As in the paper; at the cpu scale of our experiments images are not augmented.

@@ -11,6 +11,7 @@ from statistics import mean
 from typing import Any
 
 from crust.experiments.outputs import figure_markdown, table_markdown
+from crust.experiments.outputs.table_markdown import markdown
 from crust.experiments.paper import EXPERIMENTS
 from crust.experiments.results_file import find
 from crust.experiments.specs import make
@@ -27,7 +28,6 @@ from results.tables import (
     cell,
     first_choice,
     is_ceiling,
-    markdown,
     of_runs,
     runs,
 )

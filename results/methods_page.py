@@ -9,10 +9,11 @@ from statistics import mean
 from typing import Any
 
 from crust.errors import InputError
+from crust.experiments.outputs.table_markdown import markdown
 from crust.experiments.paper.table1 import own_settings
 from crust.methods import METHODS
 from results.methods_reading import HALF, reading
-from results.tables import INTRODUCTION, NOISES, bold_best, cell, is_ceiling, markdown, of_runs, runs
+from results.tables import INTRODUCTION, NOISES, bold_best, cell, is_ceiling, of_runs, runs
 
 Lines = Sequence[dict[str, Any]]
 SECONDS = Path("benchmarks/results/methods.json")  # of `python -m benchmarks.methods`, on a quiet machine

@@ -47,20 +47,6 @@ def cell(values: Sequence[float], *, scale: float = 100.0, digits: int = 1) -> s
     return middle if len(values) == 1 else f"{middle} ± {scale * stdev(values):.{digits}f}"
 
 
-def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown; a bar in a cell does not end it.
-
-    Example:
-        >>> print(markdown(["method", "last"], [["erm|x", "33.4"]]))
-        | method | last |
-        |---|---|
-        | erm\\|x | 33.4 |
-    """
-    whole = [[" ".join(cell.split()).replace("|", "\\|") for cell in line] for line in (header, *rows)]
-    lines = [whole[0], ["---"] * len(header), *whole[1:]]
-    return "\n".join(("|" + "|".join(line) + "|") if line[0] == "---" else f"| {' | '.join(line)} |" for line in lines)
-
-
 def first_choice(line: dict[str, Any]) -> int:
     """The position of the first epoch that was not trained on everything.
 

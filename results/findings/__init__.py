@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from crust.experiments.outputs.table_markdown import markdown
 from crust.experiments.specs import make
 from crust.experiments.table_cells import Found
 from results.findings import costs, methods, parts
 from results.findings.numbers import CLEAR, HALF, NOISES, Finding, Runs
-from results.tables import CENTRAL, markdown
+from results.tables import CENTRAL
 
 __all__ = ["findings", "page", "specs"]
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from statistics import mean
 from typing import Any
 
+from crust.experiments.outputs.table_markdown import markdown
 from crust.experiments.paper import table1
 from results.findings.numbers import NOISES, Finding, Runs, every, of_variants, shown
-from results.tables import markdown
 
 
 def best_epoch(runs: Runs) -> Finding:

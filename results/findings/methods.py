@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from statistics import mean
 
+from crust.experiments.outputs.table_markdown import markdown
 from crust.experiments.paper import table1
 from results.findings.numbers import HALF, NOISES, Finding, Runs, clear, differences, every, of_variants, plain, so_far
-from results.tables import markdown
 
 PAPERS = ("crust-paper", "crust-released")  # the paper's own method, by its text and by its code
 

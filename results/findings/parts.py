@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import mean
 
+from crust.experiments.outputs.table_markdown import markdown
 from crust.experiments.paper import published, table1, table2
 from results.findings.numbers import (
     HALF,
@@ -20,7 +21,7 @@ from results.findings.numbers import (
     shown,
     so_far,
 )
-from results.tables import CENTRAL, markdown, of_runs
+from results.tables import CENTRAL, of_runs
 
 SHARES = (0.3, 0.5, 0.7)
 Comparisons = Sequence[Sequence[float]]  # each by some seeds; empty where runs are missing

@@ -9,7 +9,7 @@ import yaml
 from benchmarks.audit_calibration import clouds, covered, one
 from torch.utils.data import Dataset
 
-from crust import api
+import crust
 from crust.audit.accuracy.estimates_with_intervals import Judged, calibration, doubt_by_place
 from crust.audit.accuracy.inject_errors import Plants
 from crust.audit.accuracy.verified_file import VERSION, read_calibration
@@ -95,7 +95,7 @@ def test_more_plants_make_narrower_intervals():
 def test_a_run_is_calibrated_once_and_found_again(tmp_path):
     points, given, _ = clouds(0, 3.5, n=300)
     names = np.array(["ant", "bee", "cow", "dog"])[given]
-    api.fit("mlp", (points, names), epochs=4, batch_size=32, learning_rate=0.05, run_dir=tmp_path)
+    crust.fit("mlp", (points, names), epochs=4, batch_size=32, learning_rate=0.05, run_dir=tmp_path)
     assert read_calibration(tmp_path) is None
     seen = []
     found = calibrate(tmp_path, (points, names), report=seen.append)
@@ -123,7 +123,7 @@ def test_a_run_is_calibrated_once_and_found_again(tmp_path):
 def test_clean_data_is_called_clean(tmp_path):
     """What the network doubts there is right, however much of it looks like what it doubts of the planted labels."""
     points, _, true = clouds(5, 3.0, n=500)  # without what the surest say 0.27 would be called wrong
-    api.fit("mlp", (points, true), epochs=6, batch_size=32, learning_rate=0.05, run_dir=tmp_path)
+    crust.fit("mlp", (points, true), epochs=6, batch_size=32, learning_rate=0.05, run_dir=tmp_path)
     found = calibrate(tmp_path, (points, true))
     assert found["noise_rate"]["value"] < 0.02
     assert found["noise_rate"]["high"] < 0.05
@@ -132,7 +132,7 @@ def test_clean_data_is_called_clean(tmp_path):
 def test_a_calibration_that_was_stopped_goes_on(tmp_path):
     points, given, _ = clouds(1, 3.5, n=200)
     for name in ("a", "b"):
-        api.fit("mlp", (points, given), epochs=3, batch_size=32, learning_rate=0.05, run_dir=tmp_path / name)
+        crust.fit("mlp", (points, given), epochs=3, batch_size=32, learning_rate=0.05, run_dir=tmp_path / name)
 
     class Enough(Exception):
         pass
@@ -170,7 +170,7 @@ def test_datasets_with_a_plain_twin_are_calibrated_without_those_left_out(tmp_pa
             return torch.from_numpy(points[i]) + self.by * torch.randn(points.shape[1]), int(given[i])
 
     settings = {"epochs": 3, "batch_size": 32, "learning_rate": 0.05}
-    api.fit("mlp", Shaken(0.1), plain_set=Shaken(0.0), run_dir=tmp_path / "a", **settings)
+    crust.fit("mlp", Shaken(0.1), plain_set=Shaken(0.0), run_dir=tmp_path / "a", **settings)
     found = calibrate(tmp_path / "a", Shaken(0.1), plain_set=Shaken(0.0))
     assert found["examples"] == 240
     left = len(read_table(tmp_path / "a/calibration/audit.parquet"))
@@ -179,10 +179,10 @@ def test_datasets_with_a_plain_twin_are_calibrated_without_those_left_out(tmp_pa
 
 def test_what_cannot_be_calibrated_is_refused(tmp_path):
     points, given, true = clouds(1, 3.5, n=120)
-    api.fit("mlp", (points, given), method="oracle", true_labels=true, epochs=1, run_dir=tmp_path / "oracle")
+    crust.fit("mlp", (points, given), method="oracle", true_labels=true, epochs=1, run_dir=tmp_path / "oracle")
     with pytest.raises(InputError, match="oracle was told the true labels"):
         calibrate(tmp_path / "oracle", (points, given))
-    api.fit("mlp", (points, given), method="erm", val_set=(points, true), epochs=1, run_dir=tmp_path / "own")
+    crust.fit("mlp", (points, given), method="erm", val_set=(points, true), epochs=1, run_dir=tmp_path / "own")
     with pytest.raises(InputError, match="a validation set of its own: give it as val_set"):
         calibrate(tmp_path / "own", (points, given))
     config = yaml.safe_load((tmp_path / "own/config.yaml").read_text())

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import crust
-from crust import api
 from crust.audit import class_view, conflicting_duplicates, confusions, duplicates
 
 
@@ -56,7 +55,7 @@ def test_the_same_example_with_two_labels_shows_in_the_audit_of_a_run():
     x, y = rng.normal(size=(60, 4)).astype(np.float32), np.arange(60) % 3
     x[7] = x[40] = x[2]  # labels 1, 1 and 2
     x[9] = x[3]  # labels 0 and 0
-    for table in (api.fit("mlp", (x, y), method="erm", epochs=1).audit(), crust.audit_labels(y, features=x)):
+    for table in (crust.fit("mlp", (x, y), method="erm", epochs=1).audit(), crust.audit_labels(y, features=x)):
         assert table["duplicate_of"].to_numpy()[[2, 7, 40, 3, 9]].tolist() == [-1, 2, 2, -1, 3]
         found = conflicting_duplicates(table)
         assert found["index"].tolist() == [2, 7, 40]

@@ -10,37 +10,41 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from crust.audit import report
 from crust.errors import InputError
+from crust.report.gallery import image_uri
 from crust.report.html import line_chart
+from crust.report.html.builder import escape, tag
+from crust.report.html.document import page
+from crust.report.html.line_chart import Line
+from crust.report.html.line_chart import line_chart as line_chart_of
 
 
 @given(st.text())
 def test_text_stays_text(text):
-    html = report.tag("p", text, title=text)
+    html = tag("p", text, title=text)
     inside = html.removeprefix('<p title="').removesuffix("</p>")
     assert not re.search(r"[<\"'\x00]", inside.replace('">', "", 1))
     html.encode("utf-8")
 
 
 def test_what_no_page_may_hold():
-    assert report.escape("a\x00b\ud800c\x1b[31m\x85") == "a\ufffdb\ufffdc\ufffd[31m\ufffd"
-    assert report.escape("line\nline\t🙂") == "line\nline\t🙂"
-    assert report.escape(None) == ""
+    assert escape("a\x00b\ud800c\x1b[31m\x85") == "a\ufffdb\ufffdc\ufffd[31m\ufffd"
+    assert escape("line\nline\t🙂") == "line\nline\t🙂"
+    assert escape(None) == ""
 
 
 def test_html_is_not_escaped_twice():
-    assert report.tag("p", report.tag("b", "&"), "&") == "<p><b>&amp;</b>&amp;</p>"
+    assert tag("p", tag("b", "&"), "&") == "<p><b>&amp;</b>&amp;</p>"
     # an operation on strings gives a string, which is text again
-    assert report.escape(report.tag("b", "x") + "y") == "&lt;b&gt;x&lt;/b&gt;y"
+    assert escape(tag("b", "x") + "y") == "&lt;b&gt;x&lt;/b&gt;y"
 
 
 @settings(max_examples=30)
 @given(st.lists(st.lists(st.none() | st.floats(-1e6, 1e6), max_size=30), max_size=4), st.none() | st.floats(-1e6, 1e6))
 def test_curves_stay_in_their_frame(series, top):
-    lines = [report.Line(str(i), values) for i, values in enumerate(series)]
+    lines = [Line(str(i), values) for i, values in enumerate(series)]
     highest = max((v for values in series for v in values if v is not None), default=0.0)
-    html = report.line_chart(lines, "title", top=None if top is None else max(top, highest))
+    html = line_chart_of(lines, "title", top=None if top is None else max(top, highest))
     places = [
         tuple(map(float, pair.split(",")))
         for points in re.findall(r' points="([^"]*)"', html)
@@ -53,7 +57,7 @@ def test_curves_stay_in_their_frame(series, top):
 
 
 def test_what_is_not_a_number_is_left_out():
-    html = report.line_chart([report.Line("a", [0.5, float("nan"), float("inf"), 0.7])], "title")
+    html = line_chart_of([Line("a", [0.5, float("nan"), float("inf"), 0.7])], "title")
     assert "nan" not in html
     assert "inf" not in html
     assert len(re.search(r' points="([^"]*)"', html)[1].split()) == 2
@@ -81,7 +85,7 @@ def test_names_at_the_ends_do_not_cover_each_other(places):
 @pytest.mark.parametrize("shape", [(8, 6), (1, 8, 6), (3, 8, 6)])
 def test_images_come_back(shape):
     pixels = np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
-    kind, code = report.image_uri(pixels).split(",")
+    kind, code = image_uri(pixels).split(",")
     assert kind == "data:image/png;base64"
     found = np.asarray(Image.open(BytesIO(base64.b64decode(code))))
     assert (found == (np.moveaxis(pixels, 0, 2) if shape[0] == 3 else pixels.reshape(8, 6))).all()
@@ -90,16 +94,16 @@ def test_images_come_back(shape):
 @pytest.mark.parametrize("pixels", [np.zeros((2, 8, 8), np.uint8), np.zeros(8, np.uint8), np.zeros((8, 8))])
 def test_no_image(pixels):
     with pytest.raises(InputError, match="give"):
-        report.image_uri(pixels)
+        image_uri(pixels)
 
 
 @settings(max_examples=30)
 @given(st.lists(st.tuples(st.floats(-1e6, 1e6), st.floats(0, 1e6)), min_size=1, max_size=20))
 def test_bands_stay_in_their_frame(points):
     values, spread = zip(*points, strict=True)
-    html = report.line_chart([report.Line("a", values, spread=spread)], "title", top=None)
+    html = line_chart_of([Line("a", values, spread=spread)], "title", top=None)
     bands = re.findall(r'<polygon points="([^"]*)"', html)
-    wide = any(low < high for _, low, high in report.Line("a", values, spread=spread).band(1))
+    wide = any(low < high for _, low, high in Line("a", values, spread=spread).band(1))
     assert len(bands) == wide
     for x, y in [tuple(map(float, pair.split(","))) for band in bands for pair in band.split()]:
         assert line_chart.LEFT <= x <= line_chart.WIDTH - line_chart.RIGHT
@@ -107,6 +111,6 @@ def test_bands_stay_in_their_frame(points):
 
 
 def test_only_the_script_that_is_named_may_run():
-    text = report.page("t", script="let a = 1;")
+    text = page("t", script="let a = 1;")
     assert "script-src &#x27;sha256-" in text
-    assert "script-src &#x27;none&#x27;" in report.page("t")
+    assert "script-src &#x27;none&#x27;" in page("t")

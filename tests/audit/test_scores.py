@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.training.common import clouds, network
 
-from crust import api
+import crust
 from crust.audit import audit_table, estimated_transitions
 from crust.audit.label_quality import balanced, class_factors, doubt
 from crust.audit.supporting_examples import nearest_medoids
@@ -132,7 +132,7 @@ def test_a_watch_goes_through_its_state():
 def test_the_audit_of_a_run(tmp_path):
     x, given_labels, true = clouds(300)
     settings = {"method": "crust", "epochs": 14, "batch_size": 16, "learning_rate": 0.05}
-    result = api.fit(network(), (x, NAMES[given_labels]), run_dir=tmp_path, **settings)
+    result = crust.fit(network(), (x, NAMES[given_labels]), run_dir=tmp_path, **settings)
     table = result.audit()
     assert table["index"].tolist() == list(range(300))
     assert table["label"].tolist() == NAMES[given_labels].tolist()
@@ -144,12 +144,12 @@ def test_the_audit_of_a_run(tmp_path):
     doubts = table["doubt"].to_numpy()
     pairs = doubts[wrong][:, None] - doubts[~wrong][None]
     assert (pairs > 0).mean() + 0.5 * (pairs == 0).mean() > 0.85
-    assert api.load(tmp_path, network()).audit().equals(table)
+    assert crust.load(tmp_path, network()).audit().equals(table)
 
 
 def test_without_a_held_out_part_nothing_is_marked():
     x, given_labels, _ = clouds()
-    table = api.fit(network(), (x, given_labels), method="erm", epochs=1, validation=0).audit()
+    table = crust.fit(network(), (x, given_labels), method="erm", epochs=1, validation=0).audit()
     assert not table["held_out"].any()
     assert len(table) == 90
 

@@ -12,7 +12,7 @@ from PIL import Image
 from tests.cli.common import FAST, call, decided, packed, said
 from tests.cli.image_runs import folder_run, images, run_of
 
-from crust.audit import applying
+from crust import corrections
 from crust.cli.output_files import write_table
 from crust.corrections import move_image_files as moving
 from crust.corrections.move_image_files import Move
@@ -73,7 +73,7 @@ def test_tables_have_quotes_only_where_they_need_them(tmp_path):
 def test_a_list_that_does_not_read_back_stops_before_the_moves(tmp_path, monkeypatch):
     monkeypatch.setattr(moving, "read_moves", lambda path: [])
     with pytest.raises(InputError, match="does not hold the moves as they were written: nothing was moved"):
-        applying.write_moves([Move(0, "cat/a.jpg", "dog/a.jpg")], tmp_path / "moves.csv")
+        corrections.write_moves([Move(0, "cat/a.jpg", "dog/a.jpg")], tmp_path / "moves.csv")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such names there")
@@ -81,10 +81,10 @@ def test_a_backslash_is_a_letter_here(tmp_path, monkeypatch):
     (tmp_path / "images/cat").mkdir(parents=True)
     (tmp_path / "images/cat/a\\b:1.png").write_text("a cat?")
     audit = pd.DataFrame({"index": [0], "id": ["cat/a\\b:1.png"], "label": ["cat"]})
-    found = applying.plan_moves(tmp_path / "images", audit, {0: 1}, ["cat", "dog"])
+    found = corrections.plan_moves(tmp_path / "images", audit, {0: 1}, ["cat", "dog"])
     assert [one.new for one in found] == ["dog/a\\b:1.png"]
-    applying.write_moves(found, tmp_path / "moves.csv")
-    assert applying.read_moves(tmp_path / "moves.csv") == found
+    corrections.write_moves(found, tmp_path / "moves.csv")
+    assert corrections.read_moves(tmp_path / "moves.csv") == found
 
 
 @pytest.mark.parametrize("name", ["cat/a\\b.png", "C:/secret/a.png", "cat/..\\..\\a.png"])

@@ -42,8 +42,8 @@ def test_runs_are_told_apart_on_their_own_dataset_alone(tmp_path, monkeypatch, c
 
 
 def test_the_recipe_names_the_noise_of_the_paper():
-    from crust.cli import recipe
     from crust.noise import parse_noise
+    from crust.runs import recipe
 
     text = (Path(recipe.__file__).parent / "recipes" / "cifar10-paper.yaml").read_text()
     assert "derangement:0.4" in text

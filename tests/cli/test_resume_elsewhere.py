@@ -8,7 +8,7 @@ import pytest
 import yaml
 from tests.cli.common import call
 
-from crust.cli import recipe
+from crust.runs import recipe
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ import pytest
 import yaml
 from tests.cli.common import call
 
-from crust.cli import recipe, train_progress
+from crust.cli import train_progress
 from crust.methods import METHODS
+from crust.runs import recipe
 from crust.training.settings import TrainSettings, split_settings
 
 SMALL = "digits --model mlp --limit 300 --batch-size 32 --epochs 2"

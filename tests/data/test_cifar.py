@@ -14,8 +14,8 @@ from crust.cli import main
 from crust.data import load, load_new
 from crust.data.named.cifar import CLASSES, MEAN
 from crust.errors import InputError
-from crust.experiments.run_spec import labels_of
 from crust.noise import RealisedNoise
+from crust.runs.data import labels_of
 
 RNG = np.random.default_rng(0)
 

@@ -11,7 +11,7 @@ from crust.data import load
 from crust.errors import InputError
 from crust.experiments import Local, Work, append, key, make, read, run, run_all, run_grid
 from crust.experiments.engines import task as one_run
-from crust.experiments.run_spec import labels_of
+from crust.runs.data import labels_of
 
 
 def tiny(method="erm", labels="symmetric:0.3", **more):

@@ -16,7 +16,8 @@ import pytest
 import torch
 from tests.training.common import clouds, examples, fit, network, told
 
-from crust import api, data, noise
+import crust
+from crust import data, noise
 from crust.data import Examples
 from crust.errors import InputError
 from crust.methods import METHODS
@@ -85,7 +86,7 @@ def auroc(scores, wrong) -> float:
 @pytest.mark.parametrize("name", METHODS)
 def test_it_learns_and_finds_wrong_labels(name):
     bundle, wrong = digits()
-    result = api.fit(
+    result = crust.fit(
         "mlp",
         bundle.train,
         labels=wrong,
@@ -118,7 +119,7 @@ def test_it_resumes_bit_for_bit_and_repeats_by_seed(name, tmp_path):
     assert same(resumed, complete)
     assert told(resumed.history) == told(complete.history)
     assert resumed.audit().equals(complete.audit())
-    assert api.load(tmp_path, network(norm=True, dropout=0.1)).config["method"] == name
+    assert crust.load(tmp_path, network(norm=True, dropout=0.1)).config["method"] == name
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -164,7 +165,7 @@ def test_two_classes_and_a_hundred(name, classes):
     x = (rng.normal(size=(classes, 8))[true] * 2 + rng.normal(size=(n, 8))).astype(np.float32)
     given = np.where(rng.random(n) < 0.2, (true + 1) % classes, true)
     more = {"share": 0.5} if name == "crust-released" else {}
-    result = api.fit(
+    result = crust.fit(
         "mlp",
         Examples(torch.from_numpy(x), given, list(range(classes)), "features"),
         true_labels=true,
@@ -259,7 +260,7 @@ def test_killed_and_resumed_it_ends_as_if_it_was_not(name, tmp_path):
     assert run(tmp_path / "hurt").wait() == 0
     whole, hurt = ((tmp_path / place / "model.safetensors").read_bytes() for place in ("whole", "hurt"))
     assert whole == hurt
-    one, two = (api.load(tmp_path / place, network(norm=True, dropout=0.2)) for place in ("whole", "hurt"))
+    one, two = (crust.load(tmp_path / place, network(norm=True, dropout=0.2)) for place in ("whole", "hurt"))
     assert told(one.history) == told(two.history)
     assert one.audit().equals(two.audit())
 

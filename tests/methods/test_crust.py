@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.training.common import CLASSES, clouds, examples, fit, network
 
-from crust import api
+import crust
 from crust.errors import InputError
 from crust.methods import METHODS
 from crust.methods.crust_released import central_by_label
@@ -205,7 +205,7 @@ def test_a_coreset_is_kept_between_selections():
 
 def test_the_oracle_without_true_labels_gets_a_sentence(tmp_path):
     with pytest.raises(InputError, match="oracle needs true labels: give true_labels, or use another method"):
-        api.fit(network(), examples(), method="oracle", epochs=1, run_dir=tmp_path / "run")
+        crust.fit(network(), examples(), method="oracle", epochs=1, run_dir=tmp_path / "run")
     assert not (tmp_path / "run").exists()
     kind = METHODS["oracle"]
     with pytest.raises(InputError, match="oracle needs true labels"):

@@ -9,7 +9,7 @@ from tests.methods.pairs import both, cross_entropy_runs, hand_made, same
 from tests.training.common import clouds, examples, fit, network, told, weights
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
-from crust import api
+import crust
 from crust.errors import InputError
 from crust.methods.dividemix import (
     DivideMix,
@@ -227,7 +227,7 @@ def test_two_views_where_the_data_is_augmented_and_resumed_to_the_same_bytes(tmp
     settings = {"method": "dividemix", "epochs": 3, "batch_size": 16, "validation": 0, "warmup": 1, **KNOWN}
 
     def run(augment=True, **more):
-        return api.fit("small_cnn", images(), augment=augment, **settings, **more)
+        return crust.fit("small_cnn", images(), augment=augment, **settings, **more)
 
     whole = run()
     run(run_dir=tmp_path, stop_after=2)

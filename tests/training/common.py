@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from crust import api
+import crust
 from crust.data import Examples
 
 CLASSES = 3
@@ -37,11 +37,11 @@ def network(norm: bool = False, dropout: float = 0.0) -> nn.Module:
 
 
 def fit(method: str = "erm", data=None, model=None, **settings):
-    """`api.fit` on the clouds."""
+    """`crust.fit` on the clouds."""
     data = examples() if data is None else data
     if method == "oracle":
         settings.setdefault("true_labels", clouds(len(data))[2])
-    return api.fit(network() if model is None else model, data, method=method, **{**FAST, **settings})
+    return crust.fit(network() if model is None else model, data, method=method, **{**FAST, **settings})
 
 
 def weights(result) -> str:

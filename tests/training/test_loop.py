@@ -16,7 +16,7 @@ import torch
 from tests.training.common import CLASSES, clouds, examples, fit, network, told, weights
 from torch import nn
 
-from crust import api
+import crust
 from crust.data import Examples
 from crust.data.batches import cut, walk
 from crust.errors import InputError
@@ -79,7 +79,7 @@ def test_augmented_images_are_resumed_to_the_same_bytes_too(tmp_path, method):
     settings = {"method": method, "epochs": 3, "batch_size": 16, "augment": True, "validation": 0, **SMALL}
 
     def run(**more):
-        return api.fit("small_cnn", (pixels, np.arange(49) % 3), **settings, **more)
+        return crust.fit("small_cnn", (pixels, np.arange(49) % 3), **settings, **more)
 
     whole = run()
     run(run_dir=tmp_path, stop_after=2)
@@ -126,7 +126,7 @@ def test_the_model_of_the_user_is_left_alone():
 
 def test_crust_learns_the_clouds():
     x, given, true = clouds(300)
-    result = api.fit(network(), (x, given), method="crust", epochs=8, batch_size=16, test_set=clouds(90, 1)[::2])
+    result = crust.fit(network(), (x, given), method="crust", epochs=8, batch_size=16, test_set=clouds(90, 1)[::2])
     assert result.accuracy["last"] > 0.85
     assert (result.predict(x) == true).mean() > 0.85
 
@@ -144,7 +144,7 @@ def test_a_line_of_the_history_says_what_happened(tmp_path):
         assert name in line
     assert [entry["epoch"] for entry in result.history] == [0, 1, 2]
     assert seen == result.history.lines
-    assert api.load(tmp_path, network()).history.lines == seen
+    assert crust.load(tmp_path, network()).history.lines == seen
 
 
 def test_a_function_makes_every_network_of_a_method():
@@ -181,21 +181,21 @@ def test_the_kept_model_is_that_of_the_best_validation():
 def test_a_run_is_loaded_and_predicts_the_same(tmp_path):
     x, given, _ = clouds()
     names = np.array(["ant", "bee", "cow"])
-    trained = api.fit("mlp", (x, names[given]), method="crust", run_dir=tmp_path, epochs=2)
-    loaded = api.load(tmp_path)
+    trained = crust.fit("mlp", (x, names[given]), method="crust", run_dir=tmp_path, epochs=2)
+    loaded = crust.load(tmp_path)
     assert np.array_equal(loaded.predict(x, probabilities=True), trained.predict(x, probabilities=True))
     assert set(loaded.predict(x)) <= set(names)
     assert loaded.audit().equals(trained.audit())
     with pytest.raises(InputError, match="holds no finished run"):
-        api.load(tmp_path / "nowhere")
+        crust.load(tmp_path / "nowhere")
 
 
 def test_a_model_of_ones_own_is_needed_to_load_its_run(tmp_path):
     fit("erm", run_dir=tmp_path)
     with pytest.raises(InputError, match="trained a Sequential of yours"):
-        api.load(tmp_path)
+        crust.load(tmp_path)
     with pytest.raises(InputError, match="do not fit the model"):
-        api.load(tmp_path, nn.Linear(5, 3))
+        crust.load(tmp_path, nn.Linear(5, 3))
 
 
 def test_arrays_to_measure_on_are_normalised_as_those_trained_on():
@@ -392,6 +392,6 @@ def test_a_run_that_is_killed_and_resumed_ends_as_if_it_was_not(tmp_path, moment
     assert run(tmp_path / "hurt").wait() == 0
     whole, hurt = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "hurt"))
     assert whole == hurt
-    one, two = (api.load(tmp_path / name, network(norm=True, dropout=0.2)) for name in ("whole", "hurt"))
+    one, two = (crust.load(tmp_path / name, network(norm=True, dropout=0.2)) for name in ("whole", "hurt"))
     assert told(one.history) == told(two.history)
     assert one.audit().equals(two.audit())

@@ -5,12 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crust import api, data, noise
+import crust
+from crust import data, noise
 from crust.methods import METHODS
 from crust.methods.erm import Erm
 from crust.training import noise_estimation
 from crust.training.method import Settings
-from crust.training.noise_estimation import estimate, surest
+from crust.training.noise_estimation import estimate, most_confident
 
 TOLERANCE = 0.1
 
@@ -35,7 +36,7 @@ def test_the_estimate_lies_near_the_truth(monkeypatch, kind, expected):
     digits = data.load("digits")
     wrong = noise.realise(digits.train.labels, kind, classes=10, seed=0).labels
     arguments = {"epochs": 20, "batch_size": 32, "stop_after": 11, "audit_every": 20}
-    result = api.fit("mlp", digits.train, labels=wrong, method="asks", **arguments)
+    result = crust.fit("mlp", digits.train, labels=wrong, method="asks", **arguments)
     assert result.history["stage"] == ["estimate 1"] * 5 + ["estimate 2"] * 5 + ["train"]
     real = float((wrong != digits.train.labels).mean())
     known = result.config["knowledge"]
@@ -76,7 +77,7 @@ def test_a_network_that_is_often_wrong_still_knows_what_examples_are_not(classes
 @given(st.integers(1, 60), st.integers(2, 5), st.integers(0, 10**6), st.floats(0.05, 1))
 def test_the_surest_are_the_clearest_of_each_predicted_class(n, classes, seed, share):
     p = np.random.default_rng(seed).dirichlet(np.ones(classes), n)
-    chosen = surest(p, share)
+    chosen = most_confident(p, share)
     predictions = p.argmax(axis=1)
     margin = np.sort(p, axis=1)[:, -1] - np.sort(p, axis=1)[:, -2]
     assert set(predictions[chosen]) == set(predictions)

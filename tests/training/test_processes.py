@@ -19,7 +19,7 @@ SCRIPT = """
     import json, sys
     from pathlib import Path
     import numpy as np, torch
-    from crust import api
+    import crust
     from crust.methods import METHODS
     from crust.training import loop
     from crust.training.context import Context
@@ -47,7 +47,7 @@ SCRIPT = """
         batches = loop._batches(context, Selection(np.arange(83)[::-1][:rows].copy()), rounds)
         dealt[rows] = [None if batch is None else batch.index.tolist() for batch in batches]
 
-    result = api.fit(network(norm=True, dropout=0.1), train, method="crust", epochs=3, batch_size=8,
+    result = crust.fit(network(norm=True, dropout=0.1), train, method="crust", epochs=3, batch_size=8,
                      learning_rate=0.05, run_dir=folder / "run")
     trained = result.recorder.context
     state = processes.bare(trained.networks[0]).state_dict()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crust.gradients import GradientPass
+if TYPE_CHECKING:
+    from crust.gradients import GradientPass
+
 
 GAP = 0.1  # so much oftener right by the given labels on what was trained on: a look counts a third
 

@@ -78,8 +78,8 @@ def open_run(folder: Path, data_dir: str | None) -> Reopened:
 
     config_of(folder)
     if (folder / "recipe.yaml").is_file():
-        from crust.cli import recipe
-        from crust.cli.train_data import load_data, with_labels
+        from crust.runs import recipe
+        from crust.runs.data import load_data, with_labels
 
         options, settings = recipe.merge(recipe.read(folder / "recipe.yaml"), {}, {})
         if data_dir is not None:

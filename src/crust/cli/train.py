@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crust.cli import recipe as recipes
 from crust.cli.formatting import Stopped, show_log
-from crust.cli.train_data import load_data, with_labels
 from crust.cli.train_progress import EpochProgress
 from crust.cli.train_summary import print_summary
 from crust.errors import InputError, choices
+from crust.runs import recipe as recipes
+from crust.runs.data import load_data, with_labels
 
 if TYPE_CHECKING:
     from crust.data import Examples

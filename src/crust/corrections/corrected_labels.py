@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crust.data import matrix_io
-from crust.data.labels import as_name, have_names
+from crust.data.labels import as_name, column_codes, have_names
 from crust.errors import InputError, choices
-from crust.report.payload import positions
 from crust.review.decisions import Decision
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ def corrected_labels(corrections: dict[int, int], audit: pd.DataFrame, classes: 
         >>> corrected_labels({0: 0, 1: 0}, pd.DataFrame({"index": [0, 1], "label": ["cat", "dog"]}), ["cat", "dog"])
         {1: 0}
     """
-    given = dict(zip(audit["index"].tolist(), positions(audit["label"], classes, "label").tolist(), strict=True))
+    given = dict(zip(audit["index"].tolist(), column_codes(audit["label"], classes, "label").tolist(), strict=True))
     return {index: number for index, number in sorted(corrections.items()) if given[index] != number}
 
 

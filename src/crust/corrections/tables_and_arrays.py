@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from crust._util.atomic_write import write_whole
 from crust.data import encode_labels, table_io
+from crust.data.labels import column_codes
 from crust.data.matrix_io import reading
 from crust.data.npz_dataset import labels_name
 from crust.data.table_dataset import table_labels
 from crust.errors import InputError
-from crust.report.payload import positions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,7 +131,7 @@ def labels_file(
         1      1     b
     """
     found = audit[["id" if by_id else "index", "label"]].copy()
-    new = positions(audit["label"], classes, "label")
+    new = column_codes(audit["label"], classes, "label")
     for row, index in enumerate(audit["index"].tolist()):
         new[row] = changes.get(index, new[row])
     found["label"] = [classes[number] for number in new]
@@ -146,7 +146,7 @@ def _source_rows(
     So a label keeps the form that it has in the file, whatever that is.
     """
     codes, _ = encode_labels(values, classes, f"the labels of {file}")
-    indices, given = audit["index"].to_numpy(), positions(audit["label"], classes, "label")
+    indices, given = audit["index"].to_numpy(), column_codes(audit["label"], classes, "label")
     if len(codes) <= indices.max():
         raise InputError(f"{file} has {len(codes):,} rows, but the run had more: give the data it was trained on")
     other = np.flatnonzero(codes[indices] != given)

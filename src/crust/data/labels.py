@@ -289,3 +289,25 @@ def _refuse_outside(codes: NDArray[np.int64], classes: int, where: str) -> None:
         raise InputError(
             f"label {codes[bad[0]]} in row {bad[0]} of {where} is out of range: labels go from 0 to {classes - 1}"
         )
+
+
+def column_codes(values: Any, classes: Sequence[Any], what: str) -> NDArray[np.int64]:
+    """The number of each label among the classes.
+
+    Example:
+        >>> column_codes(["dog", "cat"], ["cat", "dog"], "label")
+        array([1, 0])
+        >>> column_codes(["cow"], ["cat", "dog"], "label")
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: row 0 of the column 'label' holds 'cow', which is no class: give an audit of ...
+    """
+    known = {name: i for i, name in enumerate(classes)} | {str(name): i for i, name in enumerate(classes)}
+    found = np.array([known.get(value, known.get(str(value), -1)) for value in values], dtype=np.int64)
+    if (found < 0).any():
+        row = int((found < 0).argmax())
+        value = list(values)[row]
+        raise InputError(
+            f"row {row} of the column {what!r} holds {value!r}, which is no class: give an audit of these classes"
+        )
+    return found

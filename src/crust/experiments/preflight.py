@@ -11,10 +11,11 @@ from typing import Any
 from crust.data import Bundle, load
 from crust.errors import CrustError, InputError
 from crust.experiments.engines.task import Spec, Work, free_space
-from crust.experiments.run_spec import labels_of, named_tests
+from crust.experiments.run_spec import named_tests
 from crust.experiments.specs import key
 from crust.methods import METHODS
 from crust.models import build_model
+from crust.runs.data import labels_of
 
 # What named datasets hold, so that a dry run knows times before they are here: training examples, test sets, the shape
 # of an example, classes.

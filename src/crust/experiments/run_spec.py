@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crust import noise
 from crust._util.atomic_write import write_whole
-from crust.data import Bundle, Examples, load, read_labels
+from crust.data import Bundle, Examples, load
 from crust.errors import InputError
 from crust.experiments.hardware import machine
 from crust.experiments.specs import key
 from crust.fitting import fit
+from crust.runs.data import labels_of
 from crust.runs.result import Result
 
 FACTS = ("share", "noise_rate", "knowledge", "stopped")
@@ -88,24 +88,6 @@ def named_tests(bundle: Bundle, spec: dict[str, Any]) -> dict[str, Examples]:
                 "or leave it out of tests"
             )
     return {name: there[name] for name in spec.get("tests", [])}
-
-
-def labels_of(
-    bundle: Bundle, labels: str, seed: int, human_labels: str | Path | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-    """The labels to train on, and the true ones where they are known."""
-    truth = bundle.train.labels
-    if labels == "given":
-        return truth, None
-    if labels == "true":
-        return truth, truth
-    kind, _, name = labels.partition(":")
-    if kind == "human":
-        if human_labels is None:
-            raise InputError(f"labels {labels} need people's labels: name their .npz with human_labels")
-        return read_labels(f"{human_labels}:{name}", bundle.total, bundle.train.classes, bundle.rows), truth
-    realised = noise.realise(truth, labels, len(bundle.train.classes), seed, superclasses=bundle.superclasses)
-    return realised.labels, truth
 
 
 def _line(spec: dict[str, Any], result: Result, wrong: NDArray[np.bool_] | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from crust._util import seeding
-from crust.training import noise_estimation
+from crust.audit.accuracy.confident_disagreement import most_confident
 from crust.training.context import Context
 from crust.training.epoch_scaling import scaled
 from crust.training.losses import cross_entropy, small_loss
@@ -182,7 +182,7 @@ class Incv(Method):
         agree = seen.predictions == context.labels[held]
         if self.rate is None:
             self.rate = rate_from_agreement(float(agree.mean()), context.classes)
-            sure = noise_estimation.surest(seen.probabilities)
+            sure = most_confident(seen.probabilities)
             counts = confusion(context.labels[held][sure], seen.predictions[sure], context.classes)
             context.knowledge.setdefault("noise_type", Known(type_from_confusion(counts), "estimated"))
             context.knowledge["noise_rate"] = Known(self.rate, "estimated")

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from crust.audit.class_summary import class_view
 from crust.audit.duplicates import conflicting_duplicates
+from crust.data.labels import column_codes
 from crust.report.accuracy_chart import calibration_chart
 from crust.report.html.builder import Html, join, tag
 from crust.report.html.document import page, section, table
-from crust.report.payload import SCALE, as_json, pack, positions
+from crust.report.payload import SCALE, as_json, pack
 from crust.report.previews import Looks
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def audit_page(
     if classes is None:
         found = {*audit["label"].tolist(), *audit["suggested"].tolist()}
         classes = sorted(found, key=lambda name: (isinstance(name, str), name))
-    given, better = (positions(audit[column], classes, column) for column in ("label", "suggested"))
+    given, better = (column_codes(audit[column], classes, column) for column in ("label", "suggested"))
     counts = np.zeros((len(classes), len(classes)), np.int64)
     np.add.at(counts, (given, better), 1)
     packed = pack(audit, classes, looks, progress=progress)

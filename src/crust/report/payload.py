@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crust.data.image_files import in_threads
-from crust.errors import CrustError, InputError
+from crust.data.labels import column_codes
+from crust.errors import CrustError
 from crust.report.html.builder import UNFIT, Html
 from crust.report.previews import Gone, Looks, picture_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["as_json", "pack", "positions", "worst_first"]
+__all__ = ["as_json", "pack", "worst_first"]
 
 MOST = 200_000  # examples in one page; the summary counts all
 PICTURES = 4_000  # of the worst
@@ -41,28 +42,6 @@ def worst_first(table: pd.DataFrame) -> pd.DataFrame:
         [2, 0, 1]
     """
     return table.sort_values(["doubt", "index"], ascending=[False, True], na_position="last", ignore_index=True)
-
-
-def positions(values: Any, classes: Sequence[Any], what: str) -> NDArray[np.int64]:
-    """The number of each label among the classes.
-
-    Example:
-        >>> positions(["dog", "cat"], ["cat", "dog"], "label")
-        array([1, 0])
-        >>> positions(["cow"], ["cat", "dog"], "label")
-        Traceback (most recent call last):
-        ...
-        crust.errors.InputError: row 0 of the column 'label' holds 'cow', which is no class: give an audit of ...
-    """
-    known = {name: i for i, name in enumerate(classes)} | {str(name): i for i, name in enumerate(classes)}
-    found = np.array([known.get(value, known.get(str(value), -1)) for value in values], dtype=np.int64)
-    if (found < 0).any():
-        row = int((found < 0).argmax())
-        value = list(values)[row]
-        raise InputError(
-            f"row {row} of the column {what!r} holds {value!r}, which is no class: give an audit of these classes"
-        )
-    return found
 
 
 def pack(
@@ -101,8 +80,8 @@ def pack(
         "classes": [_text(name) for name in classes],
         "scale": SCALE,
         "index": _packed(indices),
-        "given": _packed(positions(shown["label"], classes, "label").astype("<u2")),
-        "suggested": _packed(positions(shown["suggested"], classes, "suggested").astype("<u2")),
+        "given": _packed(column_codes(shown["label"], classes, "label").astype("<u2")),
+        "suggested": _packed(column_codes(shown["suggested"], classes, "suggested").astype("<u2")),
         "doubt": _packed(_scaled(shown["doubt"])),
         "probability": _packed(_scaled(shown["probability"])),
         "held": _packed(shown["held_out"].to_numpy().astype("u1")) if "held_out" in shown else None,
@@ -118,7 +97,7 @@ def evidence(table: pd.DataFrame, shown: pd.DataFrame, classes: Sequence[Any]) -
     if "medoids" not in shown:
         return {}
     few = shown.head(PICTURES)
-    labels = dict(zip(table["index"].tolist(), positions(table["label"], classes, "label").tolist(), strict=True))
+    labels = dict(zip(table["index"].tolist(), column_codes(table["label"], classes, "label").tolist(), strict=True))
     return {
         str(index): [{"index": int(i), "label": labels[int(i)]} for i in list(medoids)[:EVIDENCE] if int(i) in labels]
         for index, medoids in zip(few["index"].tolist(), few["medoids"], strict=True)

@@ -18,9 +18,9 @@ from torch import nn
 from crust._util import seeding
 from crust.data import Examples, hold_out, load
 from crust.errors import InputError
-from crust.experiments.run_spec import labels_of
 from crust.methods import METHODS
 from crust.models import build_model
+from crust.runs.data import labels_of
 from crust.training import checkpoint
 from crust.training.context import Context
 from crust.training.distributed import Processes

@@ -1,4 +1,7 @@
-"""The data of a run opened again, to show its examples."""
+"""The data of a run opened again, to show its examples.
+
+The data of a recipe, with the labels it is trained on: for training, and for whatever opens a run again.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,17 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crust.cli import recipe as recipes
 from crust.errors import CrustError, InputError
+from crust.runs import recipe as recipes
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from crust.data import Bundle, Examples
+    from crust.noise import RealisedNoise
     from crust.report.previews import Looks
+
 
 MOVES = "moves.csv"  # in the folder of a run: the files that its corrections move
 
@@ -144,13 +153,10 @@ def _examples(run: Path, options: dict[str, Any], seed: int, data_dir: str | Non
 
     import yaml
 
-    from crust.cli.train_data import load_data, with_labels
-
     if options.get("data") is not None:
         examples = with_labels(load_data(options), options, seed)[0]
     else:
         from crust.data import load
-        from crust.experiments.run_spec import labels_of
 
         spec = json.loads((run / "spec.json").read_text(encoding="utf-8"))
         bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"])
@@ -159,3 +165,65 @@ def _examples(run: Path, options: dict[str, Any], seed: int, data_dir: str | Non
     if examples.fingerprint() != expected:
         raise InputError(f"{options.get('data')} is not what the run in {run} was trained on: name it with --data")
     return examples
+
+
+def load_data(options: dict[str, Any]) -> Bundle:
+    """The data that a recipe names."""
+    from crust.data import load
+
+    names = ("data_dir", "label_column", "image_size", "skip_broken", "limit", "test")
+    return load(options["data"], **{name: options[name] for name in names if options.get(name) is not None})
+
+
+def with_labels(bundle: Bundle, options: dict[str, Any], seed: int) -> tuple[Examples, Any, RealisedNoise | None]:
+    """The examples with the labels to train on, the true labels where they are known, and the noise that was made."""
+    from crust.data import read_labels
+
+    examples = bundle.train
+    if options.get("noise") is not None:
+        noise = _noise(bundle, str(options["noise"]), seed)
+        return examples.with_labels(noise.labels), examples.labels, noise
+    found = {}
+    for name in ("labels", "true_labels"):
+        if options.get(name) is not None:
+            found[name] = read_labels(options[name], bundle.total, examples.classes, bundle.rows, examples.ids)
+    if "labels" in found:
+        examples = examples.with_labels(found["labels"])
+    return examples, found.get("true_labels"), None
+
+
+def _noise(bundle: Bundle, text: str, seed: int) -> RealisedNoise:
+    from crust.noise import parse_noise, realise
+
+    examples, features = bundle.train, None
+    if parse_noise(text).name == "instance":
+        if examples.kind == "dataset":
+            raise InputError("instance noise needs the examples in memory: use another noise, or a --limit")
+        features = examples.inputs.numpy()
+        if features.dtype.kind == "u":
+            features = features / 255.0
+    return realise(
+        examples.labels, text, len(examples.classes), seed, features=features, superclasses=bundle.superclasses
+    )
+
+
+def labels_of(
+    bundle: Bundle, labels: str, seed: int, human_labels: str | Path | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """The labels to train on, and the true ones where they are known."""
+    truth = bundle.train.labels
+    if labels == "given":
+        return truth, None
+    if labels == "true":
+        return truth, truth
+    kind, _, name = labels.partition(":")
+    if kind == "human":
+        if human_labels is None:
+            raise InputError(f"labels {labels} need people's labels: name their .npz with human_labels")
+        from crust.data import read_labels
+
+        return read_labels(f"{human_labels}:{name}", bundle.total, bundle.train.classes, bundle.rows), truth
+    from crust import noise
+
+    realised = noise.realise(truth, labels, len(bundle.train.classes), seed, superclasses=bundle.superclasses)
+    return realised.labels, truth

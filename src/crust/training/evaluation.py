@@ -16,12 +16,11 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from crust._util.torch_modules import evaluating, last_linear, run
 from crust.data import Examples, batches
-from crust.training.context import Context
-from crust.training.method import Method, Stage
 
 if TYPE_CHECKING:
     from crust.data import Examples
     from crust.training.context import Context
+    from crust.training.method import Method, Stage
 
 
 @dataclass

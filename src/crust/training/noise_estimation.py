@@ -24,6 +24,7 @@ from scipy.special import gammaln
 from torch import Tensor
 
 from crust._util import seeding
+from crust.audit.accuracy.confident_disagreement import most_confident
 from crust.errors import InputError
 from crust.training.context import Context
 from crust.training.losses import cross_entropy
@@ -178,7 +179,7 @@ def estimate(probabilities: NDArray[np.floating], labels: NDArray[np.int64], sym
         >>> abs(estimate(p, labels, symmetric=True) - 0.3) < 0.1
         True
     """
-    chosen = surest(probabilities, float(np.clip(ENOUGH / max(len(labels), 1), LEAST, SURE)))
+    chosen = most_confident(probabilities, float(np.clip(ENOUGH / max(len(labels), 1), LEAST, SURE)))
     found = float((probabilities[chosen].argmax(axis=1) != labels[chosen]).mean())
     return min(found, _among_the_unlikely(probabilities, labels)) if symmetric else found
 
@@ -190,32 +191,6 @@ def _among_the_unlikely(probabilities: NDArray[np.floating], labels: NDArray[np.
     given = probabilities[np.arange(n), labels]
     any_label = (given <= limit).mean() / (probabilities <= limit).mean()  # of the labels are drawn from all classes
     return min(1.0, float(any_label)) * (classes - 1) / classes
-
-
-def surest(probabilities: NDArray[np.floating], share: float = SURE) -> NDArray[np.int64]:
-    """Positions of the clearest predictions of each predicted class, at least one of each that occurs.
-
-    Example:
-        >>> surest(np.array([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2], [0.3, 0.7]]), 0.5).tolist()
-        [0, 2, 3]
-    """
-    top = np.sort(probabilities, axis=1)
-    return surest_of(probabilities.argmax(axis=1), top[:, -1] - top[:, -2], share)
-
-
-def surest_of(predictions: NDArray[np.int64], sureness: NDArray[np.floating], share: float) -> NDArray[np.int64]:
-    """Positions of the surest so many of each predicted class, at least one of each that occurs.
-
-    Example:
-        >>> surest_of(np.array([0, 0, 0, 1]), np.array([0.8, 0.2, 0.6, 0.4]), 0.5).tolist()
-        [0, 2, 3]
-    """
-    found = []
-    for name in np.unique(predictions):
-        members = np.flatnonzero(predictions == name)
-        order = members[np.argsort(-sureness[members], kind="stable")]
-        found.append(order[: max(1, round(share * len(order)))])
-    return np.sort(np.concatenate(found))
 
 
 Rate = Annotated[float, Field(ge=0, lt=1)] | Literal["estimate", "true"]
@@ -263,7 +238,7 @@ class Estimator(Method):
         other = self.halves[1 - context.stage]
         self.probabilities[other] = context.predict(other).probabilities
         if context.stage == 1:
-            sure = surest(self.probabilities)
+            sure = most_confident(self.probabilities)
             counts = confusion(context.labels[sure], self.probabilities[sure].argmax(axis=1), context.classes)
             kind = type_from_confusion(counts)
             rate = estimate(self.probabilities, context.labels, kind == "symmetric")

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crust.training.noise_estimation import surest_of
-
 SHARE, LEAST = 0.1, 100  # of the examples of each suggested class are asked; so many in all at least
 
 
@@ -40,7 +38,7 @@ def surest(suggested: NDArray[np.int64], probability: NDArray[np.float64]) -> ND
         >>> surest(np.repeat([0, 1], 500), np.linspace(0, 1, 1000)).tolist()[::25]
         [450, 475, 950, 975]
     """
-    return surest_of(suggested, probability, max(SHARE, LEAST / max(1, len(suggested))))
+    return most_confident_per_class(suggested, probability, max(SHARE, LEAST / max(1, len(suggested))))
 
 
 def contradicted(
@@ -87,3 +85,31 @@ def noticed(
     seen = int((planted[sure] & (given[sure] != suggested[sure])).sum())
     expected = float(planted.mean()) * len(sure)
     return min(1.0, (seen + 0.5) / (expected + 0.5)), 1 / math.sqrt(seen + 1)
+
+
+def most_confident(probabilities: NDArray[np.floating], share: float = 0.25) -> NDArray[np.int64]:
+    """Positions of the clearest predictions of each predicted class, at least one of each that occurs.
+
+    Example:
+        >>> most_confident(np.array([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2], [0.3, 0.7]]), 0.5).tolist()
+        [0, 2, 3]
+    """
+    top = np.sort(probabilities, axis=1)
+    return most_confident_per_class(probabilities.argmax(axis=1), top[:, -1] - top[:, -2], share)
+
+
+def most_confident_per_class(
+    predictions: NDArray[np.int64], sureness: NDArray[np.floating], share: float
+) -> NDArray[np.int64]:
+    """Positions of the surest so many of each predicted class, at least one of each that occurs.
+
+    Example:
+        >>> most_confident_per_class(np.array([0, 0, 0, 1]), np.array([0.8, 0.2, 0.6, 0.4]), 0.5).tolist()
+        [0, 2, 3]
+    """
+    found = []
+    for name in np.unique(predictions):
+        members = np.flatnonzero(predictions == name)
+        order = members[np.argsort(-sureness[members], kind="stable")]
+        found.append(order[: max(1, round(share * len(order)))])
+    return np.sort(np.concatenate(found))

@@ -1,12 +1,12 @@
 """How far an audit can be trusted: noise rate, precision and recall from labels that were made wrong on purpose.
 
-A second network is trained like the first on labels among which some are known to be wrong; they
-take the place of labels that the run takes for wrong (`inject_errors`). Two networks do not doubt equally strongly, so a plant counts by its place among the labels that both have seen: its doubt is what the first network gives
-the label at that place of its own order. The share of the plants whose doubt is at least t is the recall of the
-threshold t, and from it and from all that is flagged at several thresholds comes the noise rate (`binormal_model`).
-Precision is the noise rate times the recall divided by the flagged share. Intervals come from drawing plants and labels
-anew. All of this holds where the noise does not depend on the example beyond its class; people err on hard examples,
-and less of that is found.
+A second network is trained like the first on labels among which some are known to be wrong; they take the place of
+labels that the run takes for wrong (`inject_errors`). Two networks do not doubt equally strongly, so a plant counts by
+its place among the labels that both have seen: its doubt is what the first network gives the label at that place of its
+own order. The share of the plants whose doubt is at least t is the recall of the threshold t, and from it and from all
+that is flagged at several thresholds comes the noise rate (`binormal_model`). Precision is the noise rate times the
+recall divided by the flagged share. Intervals come from drawing plants and labels anew. All of this holds where the
+noise does not depend on the example beyond its class; people err on hard examples, and less of that is found.
 """
 
 from __future__ import annotations

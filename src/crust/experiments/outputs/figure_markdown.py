@@ -6,10 +6,9 @@ import csv
 from collections.abc import Mapping
 from io import StringIO
 
-from results.tables import markdown
-
 from crust.experiments.outputs.cell_format import missing, number, value
 from crust.experiments.outputs.figures import Curve, curve, picture
+from crust.experiments.outputs.table_markdown import markdown
 from crust.experiments.outputs.table_summary import Cell, Summary
 
 Panels = Mapping[str, str]  # the name of a curve in a result line, and its title

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable, Sequence
 from io import StringIO
 from statistics import mean
-
-from results.tables import markdown
 
 from crust.experiments.outputs.cell_format import TRUTH, cost, informed, knows, legend, missing, number, reported, value
 from crust.experiments.outputs.table_summary import Cell, Summary
@@ -113,3 +112,17 @@ def _mean(values: list[float]) -> float | None:
 
 def _plain(value: float | None, digits: int = 3) -> str:
     return "" if value is None else number(value, digits=digits)
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown; a bar in a cell does not end it.
+
+    Example:
+        >>> print(markdown(["method", "last"], [["erm|x", "33.4"]]))
+        | method | last |
+        |---|---|
+        | erm\\|x | 33.4 |
+    """
+    whole = [[" ".join(cell.split()).replace("|", "\\|") for cell in line] for line in (header, *rows)]
+    lines = [whole[0], ["---"] * len(header), *whole[1:]]
+    return "\n".join(("|" + "|".join(line) + "|") if line[0] == "---" else f"| {' | '.join(line)} |" for line in lines)
