@@ -24,7 +24,7 @@ import numpy as np
 from crust._util.atomic_write import write_whole
 from crust.fitting import fit
 from crust.runs.result import load
-from crust.verification import calibrate, judged
+from crust.verification import judged, verify_audit
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results" / "audit-calibration.json"
 SETTINGS: dict[str, Any] = {"epochs": 10, "batch_size": 64, "learning_rate": 0.05}
@@ -51,7 +51,7 @@ def one(seed: int, separation: float, method: str = "crust") -> dict[str, Any]:
     points, given, true = clouds(seed, separation)
     with tempfile.TemporaryDirectory() as folder:
         fit("mlp", (points, given), method=method, run_dir=folder, seed=seed, **SETTINGS)
-        found = calibrate(folder, (points, given))
+        found = verify_audit(folder, (points, given))
         audit = judged(load(folder).audit(), found["classes"])
     wrong = given != true
     flagged = audit.doubt >= found["cut"]["threshold"]

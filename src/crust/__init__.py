@@ -15,7 +15,7 @@ import importlib.util
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from crust.audit import audit_labels as audit_labels
+    from crust.audit import find_label_issues as find_label_issues
     from crust.errors import CrustError as CrustError
     from crust.errors import InputError as InputError
     from crust.errors import MissingPackage as MissingPackage
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from crust.selection import estimate as estimate
     from crust.selection import select as select
     from crust.sklearn import CrustClassifier as CrustClassifier
-    from crust.verification import calibrate as calibrate
+    from crust.verification import verify_audit as verify_audit
 
 __version__ = "0.1.0"
 
@@ -40,12 +40,12 @@ _HOMES = {
     "InputError": "crust.errors",
     "MissingPackage": "crust.errors",
     "Result": "crust.runs.result",
-    "audit_labels": "crust.audit",
-    "calibrate": "crust.verification",
     "estimate": "crust.selection",
+    "find_label_issues": "crust.audit",
     "fit": "crust.fitting",
     "load": "crust.runs.result",
     "select": "crust.selection",
+    "verify_audit": "crust.verification",
 }
 
 __all__ = sorted(_HOMES)

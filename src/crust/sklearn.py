@@ -201,7 +201,8 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.model_ = self.model_.double()
         self.history_ = result.history.lines
         table = result.audit()
-        for column in ("label", "suggested"):
+        for column in ("given_label", "predicted_label"):
             table[column] = self.classes_[table[column].to_numpy(np.int64)]
         self.audit_: pd.DataFrame = table
-        self.doubt_: NDArray[np.float64] = table["doubt"].to_numpy()
+        self.label_quality_: NDArray[np.float64] = table["label_quality"].to_numpy()
+        self.label_issues_: NDArray[np.bool_] = table["is_label_issue"].to_numpy()

@@ -1,4 +1,4 @@
-"""`calibrate`: train once more with known wrong labels, and say how far a run's audit can be trusted."""
+"""`verify_audit`: train once more with known wrong labels, and say how far a run's audit can be trusted."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from crust.methods import METHODS
 from crust.runs.audit_table import read_audit, read_table
 from crust.training.recorder import History
 
-__all__ = ["calibrate", "seconds_of"]
+__all__ = ["seconds_of", "verify_audit"]
 
 FOLDER = "calibration"  # the second training, inside the run's folder
 
 
-def calibrate(
+def verify_audit(
     run_dir: str | Path,
     train_set: Any,
     *,
@@ -62,7 +62,7 @@ def calibrate(
         >>> wrong = digits.with_labels(noise.realise(digits.labels, "symmetric:0.3", classes=10).labels)
         >>> folder = tempfile.mkdtemp()
         >>> _ = fit("mlp", wrong, epochs=6, batch_size=32, learning_rate=0.05, run_dir=folder)
-        >>> found = calibrate(folder, wrong)
+        >>> found = verify_audit(folder, wrong)
         >>> 0.1 < found["noise_rate"]["value"] < 0.5, (Path(folder) / "calibration.json").exists()
         (True, True)
     """
@@ -118,10 +118,10 @@ def judged(table: Any, classes: list[Any]) -> Judged:
     """An audit's table as numbers, in the order of the training set."""
     table = table.sort_values("index")
     position = {name: i for i, name in enumerate(classes)}
-    given, suggested = (table[name].map(position) for name in ("label", "suggested"))
+    given, suggested = (table[name].map(position) for name in ("given_label", "predicted_label"))
     if given.isna().any() or suggested.isna().any():
         raise InputError("the audit names classes that the run does not know: train again")
-    doubt, probability = table["doubt"].to_numpy(), table["probability"].to_numpy()
+    doubt, probability = 1 - table["label_quality"].to_numpy(), table["predicted_prob"].to_numpy()
     return Judged(doubt, given.to_numpy(np.int64), suggested.to_numpy(np.int64), probability)
 
 

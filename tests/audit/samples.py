@@ -25,12 +25,12 @@ def audit(n=30, classes=("cat", "dog", "cow"), ids=None, seed=0):
     table = pd.DataFrame(
         {
             "index": np.arange(n),
-            "label": pd.Series(names[given], dtype=object),
-            "suggested": pd.Series(names[better], dtype=object),
-            "probability": rng.uniform(0.4, 1, n),
-            "doubt": rng.permutation(n) / n,
-            "chosen": rng.uniform(size=n),
-            "held_out": rng.uniform(size=n) < 0.1,
+            "given_label": pd.Series(names[given], dtype=object),
+            "predicted_label": pd.Series(names[better], dtype=object),
+            "predicted_prob": rng.uniform(0.4, 1, n),
+            "label_quality": 1 - rng.permutation(n) / n,
+            "selection_rate": rng.uniform(size=n),
+            "is_held_out": rng.uniform(size=n) < 0.1,
         }
     )
     if ids is not None:

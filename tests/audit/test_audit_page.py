@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from tests.audit.samples import HOSTILE, audit
 
-from crust.audit import audit_labels
+from crust.audit import find_label_issues
 from crust.data import from_arrays
 from crust.errors import InputError
 from crust.report import payload
@@ -46,18 +46,18 @@ def unpack(packed, name, dtype):
 
 def test_all_examples_are_there_worst_first():
     table = audit(50, CLASSES, [f"file {i}" for i in range(50)])
-    table.loc[3, "doubt"] = np.nan
+    table.loc[3, "label_quality"] = np.nan
     packed = data_of(audit_page(table, CLASSES))
-    order = table.sort_values("doubt", ascending=False)
+    order = table.sort_values("label_quality")
     assert unpack(packed, "index", "<u4").tolist() == order["index"].tolist()
     assert packed["ids"] == order["id"].tolist()
     names = np.array(CLASSES)
-    assert names[unpack(packed, "given", "<u2")].tolist() == order["label"].tolist()
-    assert names[unpack(packed, "suggested", "<u2")].tolist() == order["suggested"].tolist()
+    assert names[unpack(packed, "given", "<u2")].tolist() == order["given_label"].tolist()
+    assert names[unpack(packed, "suggested", "<u2")].tolist() == order["predicted_label"].tolist()
     doubt = unpack(packed, "doubt", "<u2")
-    np.testing.assert_allclose(doubt[:-1] / packed["scale"], order["doubt"].iloc[:-1], atol=1e-4)
+    np.testing.assert_allclose(doubt[:-1] / packed["scale"], order["label_quality"].iloc[:-1], atol=1e-4)
     assert doubt[-1] == 65535  # not known
-    assert unpack(packed, "held", "u1").tolist() == order["held_out"].astype(int).tolist()
+    assert unpack(packed, "held", "u1").tolist() == order["is_held_out"].astype(int).tolist()
 
 
 def test_it_stands_alone_and_runs_only_its_own_script():
@@ -100,7 +100,7 @@ def test_nothing_from_the_data_becomes_markup(bad):
 def test_the_summary_says_what_is_known():
     table = audit(40, CLASSES)
     text = audit_page(table, CLASSES)
-    differ = int((table["label"] != table["suggested"]).sum())
+    differ = int((table["given_label"] != table["predicted_label"]).sum())
     assert f"{differ} of 40 labels" in text
     assert "crust audit RUN --calibrate" in text
     assert "How far to trust it" not in text
@@ -117,7 +117,7 @@ def test_the_summary_says_what_is_known():
 def test_the_matrix_counts_every_pair():
     table = audit(60, CLASSES)
     cells = re.findall(r'data-given="(\d)" data-suggested="(\d)">(\d+)<', audit_page(table, CLASSES))
-    expected = table.groupby(["label", "suggested"]).size()
+    expected = table.groupby(["given_label", "predicted_label"]).size()
     assert {(CLASSES[int(a)], CLASSES[int(b)]): int(n) for a, b, n in cells} == expected.to_dict()
     many = [f"class {i}" for i in range(50)]
     table = audit(200, many)
@@ -128,7 +128,7 @@ def test_the_matrix_counts_every_pair():
 
 def test_classes_that_starve_and_duplicates_are_named():
     table = audit(40, CLASSES)
-    table.loc[table["suggested"] == "cow", "suggested"] = "cat"
+    table.loc[table["predicted_label"] == "cow", "predicted_label"] = "cat"
     text = audit_page(table, CLASSES)
     assert text.count(">starves<") == 1
     assert "The same example" not in text
@@ -152,7 +152,7 @@ def test_pictures_of_the_worst_and_of_what_is_near(monkeypatch):
         return as_image(np.full((60, 40, 3), index, np.uint8))
 
     packed = data_of(audit_page(table, CLASSES, looks=Pictures(read)))
-    worst = table.sort_values("doubt", ascending=False)["index"].tolist()[:5]
+    worst = table.sort_values("label_quality")["index"].tolist()[:5]
     near = {medoid for index in worst for medoid in table["medoids"][index]}
     assert set(map(int, packed["pictures"])) == {*worst, *near} == set(asked)
     assert len(asked) == len(set(asked))
@@ -160,7 +160,7 @@ def test_pictures_of_the_worst_and_of_what_is_near(monkeypatch):
     assert [key for key, value in packed["pictures"].items() if value is None] == (["7"] if 7 in asked else [])
     assert [one["index"] for one in packed["evidence"][str(worst[0])]] == table["medoids"][worst[0]]
     assert [CLASSES[one["label"]] for one in packed["evidence"][str(worst[0])]] == [
-        table["label"][i] for i in table["medoids"][worst[0]]
+        table["given_label"][i] for i in table["medoids"][worst[0]]
     ]
 
 
@@ -204,7 +204,7 @@ def test_examples_are_shown_as_they_are():
 
 def test_an_audit_without_training_has_a_page():
     rng = np.random.default_rng(0)
-    table = audit_labels(rng.integers(3, size=50), rng.dirichlet(np.ones(3), size=50))
+    table = find_label_issues(rng.integers(3, size=50), rng.dirichlet(np.ones(3), size=50))
     text = audit_page(table, looks=rows_of({"text": [f"sentence {i}" for i in range(50)]}))
     packed = data_of(text)
     assert (packed["count"], packed["classes"], len(packed["rows"])) == (50, ["0", "1", "2"], 50)

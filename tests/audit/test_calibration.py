@@ -15,7 +15,7 @@ from crust.audit.accuracy.inject_errors import Plants
 from crust.audit.accuracy.verified_file import VERSION, read_calibration
 from crust.errors import InputError
 from crust.runs.audit_table import read_table
-from crust.verification import calibrate, seconds_of
+from crust.verification import seconds_of, verify_audit
 
 
 def simulated(seed, rate=0.2, n=2000, plants=300, classes=3):
@@ -98,17 +98,17 @@ def test_a_run_is_calibrated_once_and_found_again(tmp_path):
     crust.fit("mlp", (points, names), epochs=4, batch_size=32, learning_rate=0.05, run_dir=tmp_path)
     assert read_calibration(tmp_path) is None
     seen = []
-    found = calibrate(tmp_path, (points, names), report=seen.append)
+    found = verify_audit(tmp_path, (points, names), report=seen.append)
     assert len(seen) == 4
     assert found["classes"] == ["ant", "bee", "cow", "dog"]
     assert read_calibration(tmp_path) == found
     assert found["plants"]["count"] > 10
     assert seconds_of(tmp_path) > 0
-    again = calibrate(tmp_path, (points, names), report=seen.append)  # nothing is trained again
+    again = verify_audit(tmp_path, (points, names), report=seen.append)  # nothing is trained again
     assert len(seen) == 4
     assert again == found
     with pytest.raises(InputError, match="is not what the run in"):
-        calibrate(tmp_path, (points, names[::-1]))
+        verify_audit(tmp_path, (points, names[::-1]))
     (tmp_path / "calibration.json").write_text(json.dumps({"version": VERSION + 1}))
     with pytest.raises(InputError, match=f"of version {VERSION + 1}, not {VERSION}"):
         read_calibration(tmp_path)
@@ -124,7 +124,7 @@ def test_clean_data_is_called_clean(tmp_path):
     """What the network doubts there is right, however much of it looks like what it doubts of the planted labels."""
     points, _, true = clouds(5, 3.0, n=500)  # without what the surest say 0.27 would be called wrong
     crust.fit("mlp", (points, true), epochs=6, batch_size=32, learning_rate=0.05, run_dir=tmp_path)
-    found = calibrate(tmp_path, (points, true))
+    found = verify_audit(tmp_path, (points, true))
     assert found["noise_rate"]["value"] < 0.02
     assert found["noise_rate"]["high"] < 0.05
 
@@ -142,11 +142,11 @@ def test_a_calibration_that_was_stopped_goes_on(tmp_path):
             raise Enough
 
     with pytest.raises(Enough):
-        calibrate(tmp_path / "a", (points, given), report=stop)
+        verify_audit(tmp_path / "a", (points, given), report=stop)
     seen = []
     whole, parts = (
-        calibrate(tmp_path / "b", (points, given)),
-        calibrate(tmp_path / "a", (points, given), report=seen.append),
+        verify_audit(tmp_path / "b", (points, given)),
+        verify_audit(tmp_path / "a", (points, given), report=seen.append),
     )
     assert [line["epoch"] for line in seen] == [2]
     for found in (whole, parts):
@@ -171,7 +171,7 @@ def test_datasets_with_a_plain_twin_are_calibrated_without_those_left_out(tmp_pa
 
     settings = {"epochs": 3, "batch_size": 32, "learning_rate": 0.05}
     crust.fit("mlp", Shaken(0.1), plain_set=Shaken(0.0), run_dir=tmp_path / "a", **settings)
-    found = calibrate(tmp_path / "a", Shaken(0.1), plain_set=Shaken(0.0))
+    found = verify_audit(tmp_path / "a", Shaken(0.1), plain_set=Shaken(0.0))
     assert found["examples"] == 240
     left = len(read_table(tmp_path / "a/calibration/audit.parquet"))
     assert 240 - 0.4 * 240 < left < 240
@@ -181,14 +181,14 @@ def test_what_cannot_be_calibrated_is_refused(tmp_path):
     points, given, true = clouds(1, 3.5, n=120)
     crust.fit("mlp", (points, given), method="oracle", true_labels=true, epochs=1, run_dir=tmp_path / "oracle")
     with pytest.raises(InputError, match="oracle was told the true labels"):
-        calibrate(tmp_path / "oracle", (points, given))
+        verify_audit(tmp_path / "oracle", (points, given))
     crust.fit("mlp", (points, given), method="erm", val_set=(points, true), epochs=1, run_dir=tmp_path / "own")
     with pytest.raises(InputError, match="a validation set of its own: give it as val_set"):
-        calibrate(tmp_path / "own", (points, given))
+        verify_audit(tmp_path / "own", (points, given))
     config = yaml.safe_load((tmp_path / "own/config.yaml").read_text())
     (tmp_path / "own/config.yaml").write_text(yaml.safe_dump({**config, "built": False}))
     with pytest.raises(InputError, match="of yours: give such a network as model"):
-        calibrate(tmp_path / "own", (points, given), val_set=(points, true))
+        verify_audit(tmp_path / "own", (points, given), val_set=(points, true))
     with pytest.raises(InputError, match="holds no history"):
         seconds_of(tmp_path)
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import crust
-from crust.audit import class_view, conflicting_duplicates, confusions, duplicates
+from crust.audit import class_summary, conflicting_duplicates, duplicates, overlapping_classes
 
 
 def table_of(labels, suggested, chosen=None):
@@ -21,14 +21,14 @@ def table_of(labels, suggested, chosen=None):
 def test_counts_are_those_of_plain_counting(n, seed):
     rng = np.random.default_rng(seed)
     labels, suggested = rng.choice(list("abc"), (2, n))
-    view = class_view(table_of(labels, suggested), list("abcd")).set_index("label")
+    view = class_summary(table_of(labels, suggested), list("abcd")).set_index("label")
     for name in "abcd":
         mine, seems = labels == name, suggested == name
         row = view.loc[name]
         assert (row["given"], row["suggested"]) == (mine.sum(), seems.sum())
         assert np.isclose(row["doubted"], (suggested[mine] != name).mean()) if mine.any() else np.isnan(row["doubted"])
         assert np.isclose(row["missed"], (labels[seems] != name).mean()) if seems.any() else np.isnan(row["missed"])
-    pairs = confusions(table_of(labels, suggested))
+    pairs = overlapping_classes(table_of(labels, suggested))
     assert pairs["count"].sum() == (labels != suggested).sum()
     assert pairs["count"].is_monotonic_decreasing
     for row in pairs.to_dict("records"):
@@ -39,7 +39,7 @@ def test_counts_are_those_of_plain_counting(n, seed):
 def test_a_class_starves_where_it_is_hardly_suggested_or_chosen():
     labels = ["a"] * 10 + ["b"] * 10 + ["c"] * 10
     chosen = [0.9] * 10 + [0.8] * 10 + [0.1] * 10
-    view = class_view(table_of(labels, ["a"] * 19 + ["b"] + ["c"] * 10, chosen), list("abcd"))
+    view = class_summary(table_of(labels, ["a"] * 19 + ["b"] + ["c"] * 10, chosen), list("abcd"))
     assert view["starving"].tolist() == [False, True, True, False]
 
 
@@ -55,7 +55,7 @@ def test_the_same_example_with_two_labels_shows_in_the_audit_of_a_run():
     x, y = rng.normal(size=(60, 4)).astype(np.float32), np.arange(60) % 3
     x[7] = x[40] = x[2]  # labels 1, 1 and 2
     x[9] = x[3]  # labels 0 and 0
-    for table in (crust.fit("mlp", (x, y), method="erm", epochs=1).audit(), crust.audit_labels(y, features=x)):
+    for table in (crust.fit("mlp", (x, y), method="erm", epochs=1).audit(), crust.find_label_issues(y, features=x)):
         assert table["duplicate_of"].to_numpy()[[2, 7, 40, 3, 9]].tolist() == [-1, 2, 2, -1, 3]
         found = conflicting_duplicates(table)
         assert found["index"].tolist() == [2, 7, 40]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.training.common import clouds, network
 
 import crust
-from crust.audit import audit_table, estimated_transitions
+from crust.audit import audit_table, estimate_noise_matrix
 from crust.audit.label_quality import balanced, class_factors, doubt
 from crust.audit.supporting_examples import nearest_medoids
 from crust.audit.training_dynamics import Watch, trust
@@ -58,7 +58,7 @@ def test_a_class_that_the_network_neglects_is_helped():
 
 def test_nothing_seen_is_no_doubt_but_none():
     table = audit_table(Watch(3, 2), np.array([0, 1, 1]), np.arange(3), ["a", "b"])
-    assert table["doubt"].isna().all()
+    assert table["label_quality"].isna().all()
 
 
 def test_late_looks_count_more_unless_the_labels_are_learnt_by_heart():
@@ -90,19 +90,19 @@ def test_the_table_is_in_the_order_of_the_training_set_and_marks_what_was_held_o
     table = audit_table(watch, labels, index, list(NAMES), held=(other, held, rest), ids=ids)
     assert table["index"].tolist() == list(range(10))
     assert table["id"].tolist() == ids
-    assert table["held_out"].tolist() == [i in rest for i in range(10)]
+    assert table["is_held_out"].tolist() == [i in rest for i in range(10)]
     given_labels = np.empty(10, np.int64)
     given_labels[index], given_labels[rest] = labels, held
-    assert table["label"].tolist() == NAMES[given_labels].tolist()
+    assert table["given_label"].tolist() == NAMES[given_labels].tolist()
     doubts, factors = np.empty(10), class_factors(watch.probabilities / watch.trust, labels)
     doubts[index] = doubt(judged(watch, labels), labels)
     doubts[rest] = doubt(judged(other, held, factors), held)
-    assert table["doubt"].to_numpy() == pytest.approx(doubts)
-    assert table["chosen"].isna().tolist() == table["held_out"].tolist()
-    inside = table[~table["held_out"]]
-    assert inside["chosen"].between(0, 1).all()
+    assert table["label_quality"].to_numpy() == pytest.approx(doubts)
+    assert table["selection_rate"].isna().tolist() == table["is_held_out"].tolist()
+    inside = table[~table["is_held_out"]]
+    assert inside["selection_rate"].between(0, 1).all()
     mean = judged(watch, labels)
-    assert inside.set_index("index").loc[9, "suggested"] == NAMES[mean[0].argmax()]
+    assert inside.set_index("index").loc[9, "predicted_label"] == NAMES[mean[0].argmax()]
     assert inside.set_index("index").loc[9, "probability"] == pytest.approx(mean[0].max())
     for row in table.to_dict("records"):
         assert set(row["medoids"]) <= set(index[watch.last]) - {row["index"]}
@@ -135,13 +135,13 @@ def test_the_audit_of_a_run(tmp_path):
     result = crust.fit(network(), (x, NAMES[given_labels]), run_dir=tmp_path, **settings)
     table = result.audit()
     assert table["index"].tolist() == list(range(300))
-    assert table["label"].tolist() == NAMES[given_labels].tolist()
-    assert set(table["suggested"]) <= set(NAMES)
-    assert table["doubt"].between(0, 1).all()
-    assert np.flatnonzero(table["held_out"]).tolist() == result.held.tolist()
+    assert table["given_label"].tolist() == NAMES[given_labels].tolist()
+    assert set(table["predicted_label"]) <= set(NAMES)
+    assert table["label_quality"].between(0, 1).all()
+    assert np.flatnonzero(table["is_held_out"]).tolist() == result.held.tolist()
     assert len(result.held) == 30
     wrong = given_labels != true
-    doubts = table["doubt"].to_numpy()
+    doubts = table["label_quality"].to_numpy()
     pairs = doubts[wrong][:, None] - doubts[~wrong][None]
     assert (pairs > 0).mean() + 0.5 * (pairs == 0).mean() > 0.85
     assert crust.load(tmp_path, network()).audit().equals(table)
@@ -150,16 +150,16 @@ def test_the_audit_of_a_run(tmp_path):
 def test_without_a_held_out_part_nothing_is_marked():
     x, given_labels, _ = clouds()
     table = crust.fit(network(), (x, given_labels), method="erm", epochs=1, validation=0).audit()
-    assert not table["held_out"].any()
+    assert not table["is_held_out"].any()
     assert len(table) == 90
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 40), st.integers(2, 5), st.integers(0, 999))
-def test_the_estimated_transitions_are_shares_of_the_suggested_class(n, classes, seed):
+def test_the_estimate_noise_matrix_are_shares_of_the_suggested_class(n, classes, seed):
     rng = np.random.default_rng(seed)
     labels, better = rng.integers(0, classes, (2, n))
-    rate, matrix = estimated_transitions(labels, better, classes)
+    rate, matrix = estimate_noise_matrix(labels, better, classes)
     assert rate == pytest.approx(np.mean(labels != better))
     assert matrix.sum(axis=1) == pytest.approx(1)
     for i in range(classes):

@@ -13,7 +13,7 @@ def colours(index):
 
 def suspects(table):
     """Their indices in the order that they are shown."""
-    return table[table["label"] != table["suggested"]].sort_values("doubt", ascending=False)["index"].tolist()
+    return table[table["given_label"] != table["predicted_label"]].sort_values("label_quality")["index"].tolist()
 
 
 def ready(page):

@@ -40,7 +40,7 @@ def table():
 
 def test_it_filters_sorts_searches_and_turns_pages(open_page, tmp_path, table):
     page = ready(open_page(write(tmp_path / "report.html", table, looks=Pictures(colours), calibration=calibration())))
-    worst = table.sort_values("doubt", ascending=False)
+    worst = table.sort_values("label_quality")
     assert cards(page, ".name") == worst["id"].tolist()[:48]
     assert "300 of 300 examples; page 1 of 7" in page.inner_text("#count")
     assert page.evaluate("[...document.images].every((image) => image.complete && image.naturalWidth > 0)")
@@ -50,13 +50,16 @@ def test_it_filters_sorts_searches_and_turns_pages(open_page, tmp_path, table):
     assert cards(page, ".name") == worst["id"].tolist()[:48]
     page.select_option("#given", label="dog")
     page.select_option("#suggested", label="cow")
-    some = worst[(worst["label"] == "dog") & (worst["suggested"] == "cow")]
+    some = worst[(worst["given_label"] == "dog") & (worst["predicted_label"] == "cow")]
     assert cards(page, ".name") == some["id"].tolist()[:48]
     page.select_option("#sort", "index")
     assert cards(page, ".name") == some.sort_values("index")["id"].tolist()[:48]
     page.click("#clear")
     page.check("#cut")
-    assert cards(page, ".name") == worst[worst["doubt"] >= calibration()["cut"]["threshold"]]["id"].tolist()[:48]
+    assert (
+        cards(page, ".name")
+        == worst[1 - worst["label_quality"] >= calibration()["cut"]["threshold"]]["id"].tolist()[:48]
+    )
     page.click("#clear")
     page.select_option("#sort", "sure")
     assert cards(page, ".name") == worst["id"].tolist()[::-1][:48]
@@ -74,7 +77,7 @@ def test_it_filters_sorts_searches_and_turns_pages(open_page, tmp_path, table):
 def test_a_number_of_the_matrix_leads_to_its_examples(open_page, tmp_path, table):
     page = ready(open_page(write(tmp_path / "report.html", table)))
     page.click('.matrix button[data-given="0"][data-suggested="2"]')
-    some = table[(table["label"] == "cat") & (table["suggested"] == "cow")]
+    some = table[(table["given_label"] == "cat") & (table["predicted_label"] == "cow")]
     assert page.inner_text("#count").startswith(f"{len(some)} of 300")
     assert page.eval_on_selector("#given", "e => e.value") == "0"
     assert page.evaluate("document.querySelector('#suspects').getBoundingClientRect().top < innerHeight")
@@ -82,12 +85,12 @@ def test_a_number_of_the_matrix_leads_to_its_examples(open_page, tmp_path, table
 
 def test_one_example_with_its_evidence_by_keyboard(open_page, tmp_path, table):
     page = ready(open_page(write(tmp_path / "report.html", table, looks=Pictures(colours))))
-    worst = table.sort_values("doubt", ascending=False)
+    worst = table.sort_values("label_quality")
     page.focus("#gallery .card")
     page.keyboard.press("Enter")
     assert page.inner_text("#detail h3") == worst["id"].iloc[0]
     shown = page.locator("#detail .near .labels").all_inner_texts()
-    assert shown == [table["label"][i] for i in worst["medoids"].iloc[0]]
+    assert shown == [table["given_label"][i] for i in worst["medoids"].iloc[0]]
     page.keyboard.press("ArrowRight")
     assert page.inner_text("#detail h3") == worst["id"].iloc[1]
     page.keyboard.press("Escape")
@@ -103,7 +106,7 @@ def test_hostile_data_is_shown_as_text(open_page, tmp_path):
     )
     assert page.evaluate("window.broken") is None
     assert page.inner_text("h1") == f"Label audit of {HOSTILE[0]}"
-    order = table.sort_values("doubt", ascending=False)["index"].tolist()
+    order = table.sort_values("label_quality")["index"].tolist()
     names = page.eval_on_selector_all("#gallery .name", "all => all.map((one) => one.textContent)")
     assert names == [plain[i] for i in order]
     options = page.eval_on_selector_all("#given option", "all => all.map((one) => one.textContent)")

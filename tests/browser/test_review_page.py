@@ -21,7 +21,7 @@ def test_ten_relabelled_are_found_again(open_page, tmp_path, table):
         assert page.inner_text("#progress") == f"10 of {len(suspects(table))} suspects decided; you are first"
         page.context.close()
     with serving(tmp_path, table, who="second") as server:
-        expected = {i: ("relabel", CLASSES.index(table["suggested"][i])) for i in ten}
+        expected = {i: ("relabel", CLASSES.index(table["predicted_label"][i])) for i in ten}
         assert kept(server) == expected
         page = ready(open_page(server.link))
         settled(page, 10, ".relabel")
@@ -54,7 +54,7 @@ def test_every_decision_has_a_key(open_page, server, table):
     page.keyboard.press("k")
     page.keyboard.press("s")
     page.keyboard.press("r")
-    given, other = table["label"][order[2]], next(c for c in CLASSES if c != table["label"][order[2]])
+    given, other = table["given_label"][order[2]], next(c for c in CLASSES if c != table["given_label"][order[2]])
     page.keyboard.type(other)
     page.keyboard.press("Enter")
     settled(page, 3)
@@ -125,7 +125,7 @@ def test_two_windows_do_not_lose_each_others_work(open_page, server, table):
     assert kept(server) == {order[0]: ("keep", None)}
     two.click("#ours")
     settled(two, 1, ".relabel")
-    mine = ("relabel", CLASSES.index(table["suggested"][order[0]]))
+    mine = ("relabel", CLASSES.index(table["predicted_label"][order[0]]))
     assert kept(server) == {order[0]: mine}
     settled(one, 1, ".relabel")  # the first window sees it too
     one.keyboard.press("Enter")
@@ -188,7 +188,7 @@ def test_filters_and_what_to_show(open_page, server, table):
     page = ready(open_page(server.link))
     shown = "all => all.map(e => Number(e.dataset.index))"
     page.select_option("#given", label="dog")
-    some = [i for i in order if table["label"][i] == "dog"]
+    some = [i for i in order if table["given_label"][i] == "dog"]
     assert page.eval_on_selector_all("#grid li", shown) == some[:24]
     page.focus("#grid li.current")
     page.keyboard.press("k")
@@ -209,7 +209,7 @@ def test_evidence_is_beside_the_example(open_page, server, table):
     page = ready(open_page(server.link))
     assert page.inner_text("#panel h2") == table["id"][first]
     assert page.locator("#panel .near .labels").all_inner_texts() == [
-        table["label"][i] for i in table["medoids"][first]
+        table["given_label"][i] for i in table["medoids"][first]
     ]
     page.keyboard.press("ArrowRight")
     assert page.inner_text("#panel h2") == table["id"][suspects(table)[1]]
@@ -221,7 +221,7 @@ def test_hostile_data_is_shown_as_text(open_page, tmp_path):
     with serving(tmp_path, table, HOSTILE, rows_of({"text": HOSTILE}), who="<b>first</b>", least=0.0001) as server:
         page = ready(open_page(server.link))
         page.select_option("#what", "all")
-        order = table.sort_values("doubt", ascending=False)["index"].tolist()
+        order = table.sort_values("label_quality")["index"].tolist()
         names = page.eval_on_selector_all("#grid .name", "all => all.map((one) => one.textContent)")
         assert names == [plain[i] for i in order]
         page.locator("#grid li").nth(order.index(7)).click()

@@ -94,7 +94,7 @@ def test_what_another_window_has_undone_does_not_stand_in_the_way(window, open_p
 def test_what_is_not_saved_is_shown_as_not_saved(browser, tmp_path, table, monkeypatch):
     monkeypatch.setattr("crust.review.decision_store.WAIT", 0.05)
     first = suspects(table)[0]
-    suggested = table["suggested"][first]
+    suggested = table["predicted_label"][first]
     with serving(tmp_path, table) as server:
         page = browser.new_page()
         page.goto(server.link)

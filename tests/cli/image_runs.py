@@ -23,8 +23,15 @@ def run_of(folder, ids, classes, data, given=None, **options):
     n = len(ids)
     given = given or [name.partition("/")[0] for name in ids]
     doubt = np.linspace(0.9, 0, n)
-    table = {"index": range(n), "label": given, "suggested": given, "probability": 0.9, "doubt": doubt, "chosen": 0.5}
-    pd.DataFrame({**table, "id": ids, "held_out": False}).to_parquet(folder / "audit.parquet")
+    table = {
+        "index": range(n),
+        "given_label": given,
+        "predicted_label": given,
+        "predicted_prob": 0.9,
+        "label_quality": 1 - doubt,
+        "selection_rate": 0.5,
+    }
+    pd.DataFrame({**table, "id": ids, "is_held_out": False}).to_parquet(folder / "audit.parquet")
     (folder / "config.yaml").write_text(yaml.safe_dump({"classes": list(classes), "method": "erm"}))
     (folder / "recipe.yaml").write_text(yaml.safe_dump({"data": str(data), "method": "erm", **options}))
     return folder

@@ -57,7 +57,7 @@ def test_a_file_name_with_a_carriage_return_goes_there_and_back(tmp_path, monkey
     decided("named", **{f"e{row}": "dog"})
     assert call("audit named --apply corrections -q") == 0
     assert call(f"train images --labels named/corrected.csv {FAST} -o again") == 0
-    assert read_audit("again")[0]["label"][row] == "dog"
+    assert read_audit("again")[0]["given_label"][row] == "dog"
 
 
 def test_tables_have_quotes_only_where_they_need_them(tmp_path):
@@ -199,12 +199,12 @@ def test_the_next_training_reads_the_data_as_the_run_did(tmp_path, monkeypatch, 
     options = ["--label-column", "the kind", "--noise", "symmetric:0.2", "--limit", "30"]
     assert call(["train", "my table.csv", *options, *FAST.split(), "-o", "run"]) == 0
     table, _ = read_audit("run")
-    decided("run", e0="dog" if table["label"][0] == "cat" else "cat")
+    decided("run", e0="dog" if table["given_label"][0] == "cat" else "cat")
     assert call("audit run --apply corrections") == 0
     out = capsys.readouterr().out
     assert "--label-column 'the kind' --limit 30 --labels run/corrected.csv" in out
     assert call([*after(out, "next"), *FAST.split(), "-o", "again"]) == 0
-    assert read_audit("again")[0]["label"][0] != table["label"][0]
+    assert read_audit("again")[0]["given_label"][0] != table["given_label"][0]
     run_of(tmp_path / "named", ["a", "b"], ["cat", "dog"], "cifar10", ["cat", "dog"], data_dir="/my data")
     Path("c.csv").write_text("index,corrected\n0,dog\n")
     assert call("audit named --apply c.csv") == 0

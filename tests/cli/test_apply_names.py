@@ -36,7 +36,7 @@ def test_classes_of_any_name_go_round(tmp_path, monkeypatch, capsys, classes):
     table, names = read_audit("run")
     assert names == list(classes)
     # what is corrected is of the last class only: nothing else in the file says what kind of names these are
-    rows = table.index[table["label"] != classes[-1]][:3].tolist()
+    rows = table.index[table["given_label"] != classes[-1]][:3].tolist()
     decided("run", **{f"e{row}": classes[-1] for row in rows})
     assert call("review run --export c.csv -q") == 0
     assert call("audit run --apply c.csv -o by-table.csv -q") == 0
@@ -44,10 +44,10 @@ def test_classes_of_any_name_go_round(tmp_path, monkeypatch, capsys, classes):
     told = after(capsys.readouterr().out, "next")
     assert Path("by-table.csv").read_bytes() == Path("run/corrected.csv").read_bytes()
     assert call([*told, *FAST.split(), "-o", "again"]) == 0
-    expected = table["label"].tolist()
+    expected = table["given_label"].tolist()
     for row in rows:
         expected[row] = classes[-1]
-    assert read_audit("again")[0]["label"].tolist() == expected
+    assert read_audit("again")[0]["given_label"].tolist() == expected
 
 
 @pytest.mark.parametrize("classes", NAMES, ids="-".join)
@@ -106,7 +106,7 @@ def test_columns_of_probabilities_are_found_by_name(tmp_path, monkeypatch):
     pd.DataFrame({"true": [0.9, 0.1, 0.8], "false": [0.1, 0.9, 0.2]}).to_csv("p.csv", index=False)
     Path("l.csv").write_text("label\ntrue\nfalse\ntrue\n")
     assert call("audit --probs p.csv --labels l.csv -o a.csv -q") == 0
-    assert (pd.read_csv("a.csv")["doubt"] < 0.5).all()
+    assert (pd.read_csv("a.csv")["label_quality"] < 0.5).all()
 
 
 def test_true_is_no_index(tmp_path):

@@ -71,7 +71,7 @@ def test_an_audit_from_files(here, capsys):
         assert set(table.head(9)["index"]) == set(range(9))
     named = pd.read_csv("c.csv").sort_values("index")
     numbered = pd.read_csv("a.csv").sort_values("index")
-    assert named["suggested"].tolist() == np.array(["cow", "ant", "bee"])[numbered["suggested"]].tolist()
+    assert named["predicted_label"].tolist() == np.array(["cow", "ant", "bee"])[numbered["predicted_label"]].tolist()
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,15 @@ def test_a_run_that_is_not_finished_or_has_lost_its_data(here, capsys):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda table: table.drop(columns="doubt"), "the audit in run has no column 'doubt': copy audit.parquet and"),
+        (
+            lambda table: table.drop(columns="label_quality"),
+            "the audit in run has no column 'label_quality': copy audit.parquet and",
+        ),
         (lambda table: table.head(0), "the audit in run has no rows: copy"),
-        (lambda table: table.assign(label=77), "the audit in run has the label '77', which is none of the run's"),
+        (
+            lambda table: table.assign(given_label=77),
+            "the audit in run has the given_label '77', which is none of the run's",
+        ),
     ],
 )
 @pytest.mark.parametrize("words", ["", "--report", "--calibrate", "--apply corrections.csv"])

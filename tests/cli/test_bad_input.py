@@ -103,11 +103,11 @@ def test_whole_floats_and_text_are_fine_and_kept(capsys):
         result = crust.fit("mlp", (X, labels), **FAST)
         assert result.classes == classes
         assert set(result.predict(X)) <= set(classes)
-        assert result.audit()["label"].tolist() == labels.tolist()
+        assert result.audit()["given_label"].tolist() == labels.tolist()
         np.savez("data.npz", x=X, y=labels)
         folder = f"run{classes[0]}"
         assert call(f"train data.npz {TRAIN} -o {folder}") == 0
-        assert pd.read_parquet(f"{folder}/audit.parquet")["label"].tolist() == labels.tolist()
+        assert pd.read_parquet(f"{folder}/audit.parquet")["given_label"].tolist() == labels.tolist()
         assert call(f"predict {folder} data.npz -q -o out.csv") == 0
         assert set(pd.read_csv("out.csv")["predicted"]) <= set(classes)
 
@@ -117,7 +117,7 @@ def test_a_class_with_one_example_is_said_and_trained_on(capsys, caplog):
     with caplog.at_level(logging.WARNING, logger="crust"):
         result = crust.fit("mlp", (X, labels), **FAST)
     assert "class 2 has a single example" in caplog.text
-    assert not result.audit()["held_out"][7]
+    assert not result.audit()["is_held_out"][7]
     assert result.predict(X, probabilities=True).shape == (N, 3)
     np.savez("data.npz", x=X, y=labels)
     assert call(f"train data.npz {TRAIN} -o run".replace(" -q", "")) == 0

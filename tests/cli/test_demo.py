@@ -79,7 +79,7 @@ def test_what_it_leaves(made):
     table, _ = read_audit(made / "crust")
     with np.load(made / "crust/noise.npz") as one, np.load(made / "erm/noise.npz") as other:
         assert (one["labels"] == other["labels"]).all()
-        assert (table["label"] == one["labels"]).all()
+        assert (table["given_label"] == one["labels"]).all()
 
 
 def test_numbers_are_those_of_the_runs(made):
@@ -93,11 +93,11 @@ def test_numbers_are_those_of_the_runs(made):
     assert len(train) + 500 == len(load_digits().target)
     for run in left["runs"]:
         table, _ = read_audit(made / run["method"])
-        wrong = table["label"].to_numpy() != train.labels
-        worst = np.lexsort((table["index"], -table["doubt"]))[: round(0.4 * len(table))]
+        wrong = table["given_label"].to_numpy() != train.labels
+        worst = np.lexsort((table["index"], -table["label_quality"]))[: round(0.4 * len(table))]
         assert run["planted"] == wrong.sum()
         assert run["found"] == wrong[worst].sum()
-        right = table["suggested"].to_numpy() == train.labels
+        right = table["predicted_label"].to_numpy() == train.labels
         assert run["corrected"] == (wrong & right)[worst].sum()
         lines = [json.loads(line) for line in (made / run["method"] / "history.jsonl").read_text().splitlines()]
         assert run["accuracy"] == [line["test_accuracy"] for line in lines]
@@ -113,7 +113,7 @@ def test_the_page_stands_alone(made):
     assert f"{run['found']} of {run['planted']}" in page.text
     assert f"{100 * run['accuracy'][-1]:.1f}\N{NO-BREAK SPACE}%" in page.text
     table, _ = read_audit(made / "crust")
-    first = table.sort_values(["doubt", "index"], ascending=[False, True]).iloc[0]
+    first = table.sort_values(["label_quality", "index"]).iloc[0]
     assert f"given {first['label']} suggested {first['suggested']}probability {first['probability']:.2f}" in page.text
 
 

@@ -149,7 +149,7 @@ def test_csv_comes_back_as_csv(here, capsys):
     assert [i for i, (a, b) in enumerate(zip(old, new, strict=True)) if a != b] == [1, 8]
     assert new[1] == old[1].replace("cat", "dog")
     assert call(f"train csv-run/corrected.csv --label-column kind {FAST} -o again") == 0
-    assert read_audit("again")[0]["label"].tolist()[:2] == ["dog", "dog"]
+    assert read_audit("again")[0]["given_label"].tolist()[:2] == ["dog", "dog"]
     said(capsys, f"audit csv-run --apply corrections -o {here}/table.csv", "would overwrite what is read")
     said(capsys, "audit csv-run --apply corrections -o x.parquet", r"the name must end in .csv")
     said(capsys, "audit csv-run --apply corrections --move", "--move is for images in class folders")
@@ -168,17 +168,17 @@ def test_parquet_and_npz_come_back_in_kind(here):
 
 def test_named_data_gets_a_labels_file_that_training_takes(here, capsys):
     table, _ = read_audit("digits-run")
-    decided("digits-run", e3=str((table["label"][3] + 1) % 10))
+    decided("digits-run", e3=str((table["given_label"][3] + 1) % 10))
     assert call("audit digits-run --apply corrections") == 0
     told = "crust train digits --limit 300 --labels digits-run/corrected.csv"
     assert f"next: {told}" in capsys.readouterr().out
     assert call(f"{told.removeprefix('crust ')} {FAST} -o again") == 0
-    expected = table["label"].tolist()
+    expected = table["given_label"].tolist()
     expected[3] = (expected[3] + 1) % 10
-    assert read_audit("again")[0]["label"].tolist() == expected
+    assert read_audit("again")[0]["given_label"].tolist() == expected
     said(capsys, f"train digits --labels digits-run/corrected.csv {FAST} -o more", "has no label for the example 300")
     # and the run on corrected labels is corrected in its turn
-    decided("again", e4=str((table["label"][4] + 1) % 10))
+    decided("again", e4=str((table["given_label"][4] + 1) % 10))
     assert call("audit again --apply corrections -q") == 0
     expected[4] = (expected[4] + 1) % 10
     assert pd.read_csv("again/corrected.csv")["label"].tolist() == expected
@@ -232,7 +232,7 @@ def test_image_folders_with_labels_of_their_own_get_a_labels_file(here, capsys):
     new = pd.read_csv("named-run/corrected.csv")
     assert (new.columns.tolist(), new["label"][0]) == (["id", "label"], "dog")
     assert call(f"train images --labels named-run/corrected.csv {FAST} -o again") == 0
-    assert read_audit("again")[0]["label"][0] == "dog"
+    assert read_audit("again")[0]["given_label"][0] == "dog"
 
 
 def test_what_cannot_be_applied(here, capsys):

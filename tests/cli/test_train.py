@@ -111,7 +111,7 @@ def test_audit(here, capsys):
     assert re.search(r"estimated noise rate: [\d.]+ % of 300 labels", shown)
     table = pd.read_parquet("table.parquet")
     assert len(table) == 300
-    assert table["doubt"].is_monotonic_decreasing
+    assert table["label_quality"].is_monotonic_decreasing
 
 
 def test_text_labels_from_a_table(here, capsys):

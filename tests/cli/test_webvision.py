@@ -64,14 +64,14 @@ def test_the_recipe_on_a_small_network(files, tmp_path, capsys):
     for name in ("test accuracy", "test top-2 accuracy", "imagenet accuracy", "imagenet top-2 accuracy"):
         assert f"{name}: last" in told
     audit = pd.read_parquet(folder / "audit.parquet")
-    assert set(audit["label"]) == {"tench", "goldfish", "great white shark"}
+    assert set(audit["given_label"]) == {"tench", "goldfish", "great white shark"}
     assert "google/q0002/1_0.jpg" in set(audit["id"])
 
     assert call(f"predict {folder} webvision --data-dir {files} -o {tmp_path}/val.csv") == 0
     assert call(f"predict {folder} {files}/imagenet/val -o {tmp_path}/imagenet.csv") == 0
     for name, key in (("val", KEYS[0]), ("imagenet", KEYS[2])):
         table = pd.read_csv(tmp_path / f"{name}.csv")
-        assert (table["label"] == table["predicted"]).mean() == pytest.approx(lines[-1][key])
+        assert (table["given_label"] == table["predicted"]).mean() == pytest.approx(lines[-1][key])
 
 
 def test_a_result_line_has_both_test_sets(tmp_path):

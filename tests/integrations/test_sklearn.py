@@ -58,8 +58,8 @@ def test_names_probabilities_and_doubt(blobs, fitted):
     np.testing.assert_array_equal(fitted.classes_[rows.argmax(axis=1)], fitted.predict(x))
     # wherever the neighbours in the batch are others
     np.testing.assert_allclose(np.concatenate([fitted.predict_proba(x[i : i + 1]) for i in range(5)]), rows[:5], 1e-12)
-    assert fitted.audit_["label"].tolist() == given.tolist()
-    assert set(fitted.audit_["suggested"]) <= {"ant", "bee", "cat"}
+    assert fitted.audit_["given_label"].tolist() == given.tolist()
+    assert set(fitted.audit_["predicted_label"]) <= {"ant", "bee", "cat"}
     wrong = given != true
     assert fitted.doubt_.shape == (150,)
     assert fitted.doubt_[wrong].min() > np.median(fitted.doubt_[~wrong])
@@ -67,13 +67,13 @@ def test_names_probabilities_and_doubt(blobs, fitted):
 
 
 def test_tiny_data_is_not_held_out_and_more_is(blobs, fitted):
-    assert not fitted.audit_["held_out"].any()
+    assert not fitted.audit_["is_held_out"].any()
     x, y = np.tile(blobs[0], (4, 1)), np.tile(blobs[1], 4)
     more = CrustClassifier(epochs=1, method="erm").fit(x, y)
-    assert more.audit_["held_out"].sum() == 60
+    assert more.audit_["is_held_out"].sum() == 60
     assert len(more.doubt_) == 600
     asked = CrustClassifier(epochs=1, method="erm", validation=0.2).fit(*blobs[:2])
-    assert asked.audit_["held_out"].sum() == 30
+    assert asked.audit_["is_held_out"].sum() == 30
 
 
 def test_pickle_clone_and_seed(blobs, fitted):

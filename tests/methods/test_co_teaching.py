@@ -132,7 +132,7 @@ def test_who_is_left_out_is_remembered_and_survives(tmp_path):
     rates = whole.recorder.method.opinions()["dropped"]
     assert np.array_equal(resumed.recorder.method.opinions()["dropped"], rates)
     table = whole.audit()
-    assert np.array_equal(table["dropped"][~table["held_out"]], rates, equal_nan=True)
+    assert np.array_equal(table["dropped"][~table["is_held_out"]], rates, equal_nan=True)
     assert whole.history["forget_rate"] == pytest.approx([0.0, 0.3, 0.3, 0.3])
     assert set(np.round(rates * 6, 9)) <= set(range(7))  # two networks, three epochs that forget
     assert rates.mean() == pytest.approx(0.3, abs=0.05)

@@ -98,11 +98,11 @@ def test_it_learns_and_finds_wrong_labels(name):
     assert result.accuracy["last"] > LEARNS, name
     table = result.audit()
     assert len(table) == 500
-    assert table["doubt"].between(0, 1).all()
-    assert auroc(table["doubt"].to_numpy(), wrong != bundle.train.labels) > FINDS
+    assert table["label_quality"].between(0, 1).all()
+    assert auroc(table["label_quality"].to_numpy(), wrong != bundle.train.labels) > FINDS
     for column, opinion in result.recorder.method.opinions().items():
         if np.shape(opinion) == (result.recorder.context.n,):
-            trained_on = table.loc[~table["held_out"], column]
+            trained_on = table.loc[~table["is_held_out"], column]
             assert np.array_equal(trained_on.to_numpy(), opinion, equal_nan=True)
 
 

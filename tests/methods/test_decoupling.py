@@ -112,7 +112,7 @@ def test_how_often_an_example_was_disputed_is_remembered_and_survives(tmp_path):
     assert set(np.round(rates * 4, 9)) <= {0, 1, 2, 3, 4}  # four visits each
     assert np.array_equal(resumed.recorder.method.opinions()["disputed"], rates)
     table = whole.audit()
-    assert np.array_equal(table["disputed"][~table["held_out"]], rates, equal_nan=True)
+    assert np.array_equal(table["disputed"][~table["is_held_out"]], rates, equal_nan=True)
     shares = whole.history["disputed"]
     assert np.mean(shares) == pytest.approx(rates.mean())
 

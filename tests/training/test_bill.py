@@ -14,7 +14,7 @@ def test_every_method_stops_at_the_same_count(method):
     assert line["stopped"] == "passes"
     assert "stopped" not in result.history.lines[-2]
     assert len(result.audit()) == 90
-    assert result.audit()["doubt"].notna().all()
+    assert result.audit()["label_quality"].notna().all()
 
 
 def test_a_run_that_was_stopped_by_its_bill_is_not_gone_on_with(tmp_path):

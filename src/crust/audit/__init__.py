@@ -1,16 +1,16 @@
-"""The label audit: which labels to doubt, from what a run has seen of every example, or from what the user has."""
+"""The label audit: which labels are wrong, from what a run has seen of every example, or from what the user has."""
 
-from crust.audit.class_summary import class_view, confusions
+from crust.audit.by_class import class_summary, overlapping_classes
 from crust.audit.duplicates import conflicting_duplicates, duplicates
-from crust.audit.find_label_issues import audit_labels
-from crust.audit.label_quality import audit_table, estimated_transitions
+from crust.audit.find_label_issues import find_label_issues
+from crust.audit.label_quality import audit_table, estimate_noise_matrix
 
 __all__ = [
-    "audit_labels",
     "audit_table",
-    "class_view",
+    "class_summary",
     "conflicting_duplicates",
-    "confusions",
     "duplicates",
-    "estimated_transitions",
+    "estimate_noise_matrix",
+    "find_label_issues",
+    "overlapping_classes",
 ]

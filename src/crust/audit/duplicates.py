@@ -49,15 +49,22 @@ def conflicting_duplicates(table: pd.DataFrame) -> pd.DataFrame:
 
     Example:
         >>> import pandas as pd
-        >>> table = pd.DataFrame({"index": [0, 1, 2], "duplicate_of": [-1, 0, -1], "label": ["a", "b", "b"],
-        ...                       "suggested": ["a", "a", "b"], "doubt": [0.1, 0.9, 0.1]})
-        >>> conflicting_duplicates(table)[["duplicate_of", "index", "label"]].values.tolist()
+        >>> table = pd.DataFrame({"index": [0, 1, 2], "duplicate_of": [-1, 0, -1], "given_label": ["a", "b", "b"],
+        ...                       "predicted_label": ["a", "a", "b"], "label_quality": [0.1, 0.9, 0.1]})
+        >>> conflicting_duplicates(table)[["duplicate_of", "index", "given_label"]].values.tolist()
         [[0, 0, 'a'], [0, 1, 'b']]
     """
-    names = ["duplicate_of", "index", *(["id"] if "id" in table else []), "label", "suggested", "doubt"]
+    names = [
+        "duplicate_of",
+        "index",
+        *(["id"] if "id" in table else []),
+        "given_label",
+        "predicted_label",
+        "label_quality",
+    ]
     if "duplicate_of" not in table:
         return table.iloc[:0].assign(duplicate_of=[])[names]
     first = table["duplicate_of"].where(table["duplicate_of"] >= 0, table["index"])
     groups = table.assign(duplicate_of=first)
-    differ = groups.groupby("duplicate_of")["label"].transform("nunique") > 1
+    differ = groups.groupby("duplicate_of")["given_label"].transform("nunique") > 1
     return groups.loc[differ, names].sort_values(["duplicate_of", "index"], ignore_index=True)

@@ -10,42 +10,44 @@ from numpy.typing import NDArray
 from crust._util.progress import progress_bar
 from crust.audit.duplicates import duplicates
 from crust.audit.feature_probs import from_features
-from crust.audit.label_quality import balanced, class_factors, doubt
+from crust.audit.label_quality import balanced, class_factors, label_quality
 from crust.data.labels import encode_labels
 from crust.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["audit_labels"]
+__all__ = ["find_label_issues"]
 
 SUM = 0.01  # how far from one the probabilities of an example may sum: half precision comes so near
 
 
-def audit_labels(labels: Any, probs: Any = None, features: Any = None, *, progress: bool = False) -> pd.DataFrame:
-    """Which labels to doubt, without training: from out-of-sample probabilities, or from features such as embeddings.
+def find_label_issues(
+    labels: Any, pred_probs: Any = None, features: Any = None, *, progress: bool = False
+) -> pd.DataFrame:
+    """Label issues without training: from out-of-sample probabilities, or from features such as embeddings.
 
     Args:
         labels: one label an example: whole numbers or text, as a list, an array or a pandas Series.
-        probs: (n, classes) probabilities of networks that were not trained on the examples they judge. Whole numbers
-            as labels are columns; with labels as text the columns are those that a DataFrame names, or else the classes
+        pred_probs: (n, classes) probabilities of networks that were not trained on the examples they judge. Labels
+            that are whole numbers are columns; with labels as text the columns are those that a DataFrame names, or else the classes
             in sorted order.
         features: (n, d) numbers, on one scale; probabilities are then made from them (`crust.audit.feature_probs`).
         progress: show a bar on stderr where it takes longer than two seconds.
 
     Returns:
-        The table that `Result.audit` returns, one row an example; `chosen` and `weight` are empty, since nothing was
-        chosen.
+        The table that `Result.audit` returns, one row an example; `selection_rate` and `mean_weight` are empty, since
+        nothing was selected.
 
     Example:
-        >>> table = audit_labels(["cat", "dog", "cat"], [[0.9, 0.1], [0.2, 0.8], [0.1, 0.9]])
-        >>> table["suggested"].tolist(), int(table["doubt"].argmax())
+        >>> table = find_label_issues(["cat", "dog", "cat"], [[0.9, 0.1], [0.2, 0.8], [0.1, 0.9]])
+        >>> table["predicted_label"].tolist(), int(table["label_quality"].argmin())
         (['cat', 'dog', 'dog'], 2)
     """
     import pandas as pd
 
-    if (probs is None) == (features is None):
-        both = "neither probs nor features are" if probs is None else "probs and features are both"
+    if (pred_probs is None) == (features is None):
+        both = "neither pred_probs nor features are" if pred_probs is None else "pred_probs and features are both"
         raise InputError(f"{both} given: give one of them")
     labels = _one_each(labels)
     if features is not None:
@@ -54,8 +56,8 @@ def audit_labels(labels: Any, probs: Any = None, features: Any = None, *, progre
         with progress_bar("comparing features", progress) as report:
             p = from_features(x, codes, len(classes), report)
     else:
-        p = _probabilities(probs)
-        codes, classes = _encode(labels, probs, p.shape[1])
+        p = _probabilities(pred_probs)
+        codes, classes = _encode(labels, pred_probs, p.shape[1])
         if len(codes) != len(p):
             raise InputError(f"there are {len(codes)} labels for {len(p)} rows of probabilities: give one label a row")
     p = balanced(p, class_factors(p, codes))
@@ -68,15 +70,16 @@ def audit_labels(labels: Any, probs: Any = None, features: Any = None, *, progre
     nothing = np.full(len(codes), np.nan)
     table = {
         "index": rows,
-        "label": pd.Series(names[codes], dtype=object).infer_objects(),
-        "suggested": pd.Series(names[p.argmax(axis=1)], dtype=object).infer_objects(),
-        "probability": p.max(axis=1),
-        "doubt": doubt(p, codes),
-        "chosen": nothing,
-        "weight": nothing,
-        "loss": -np.log(np.maximum(given, 1e-12)),
-        "margin": given - others.max(axis=1),
-        "held_out": np.zeros(len(codes), bool),
+        "given_label": pd.Series(names[codes], dtype=object).infer_objects(),
+        "predicted_label": pd.Series(names[p.argmax(axis=1)], dtype=object).infer_objects(),
+        "predicted_prob": p.max(axis=1),
+        "label_quality": label_quality(p, codes),
+        "is_label_issue": p.argmax(axis=1) != codes,
+        "selection_rate": nothing,
+        "mean_weight": nothing,
+        "mean_loss": -np.log(np.maximum(given, 1e-12)),
+        "aum": given - others.max(axis=1),
+        "is_held_out": np.zeros(len(codes), bool),
     }
     if features is not None:
         same = duplicates([(x, rows)])

@@ -1,4 +1,4 @@
-"""One doubt score an example, and what the label should rather be."""
+"""The label quality of every example: the score, the balancing of classes, and the table of the audit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crust.audit.training_dynamics import Watch
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["audit_table", "balanced", "doubt", "estimated_transitions"]
+__all__ = ["audit_table", "balanced", "estimate_noise_matrix", "label_quality"]
 
 
 def class_factors(probabilities: NDArray[np.floating], labels: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -34,8 +34,8 @@ def class_factors(probabilities: NDArray[np.floating], labels: NDArray[np.int64]
 def balanced(probabilities: NDArray[np.floating], factors: NDArray[np.floating]) -> NDArray[np.float64]:
     """Probabilities with the classes that a network favours taken back, and the others helped.
 
-    A network that trains on part of the examples may come to neglect a class. Doubt would then fall on all of its
-    examples.
+    A network that trains on part of the examples may come to neglect a class. All of its examples would
+    then seem to be label issues.
 
     Example:
         >>> balanced(np.array([[0.75, 0.25]]), np.array([1.0, 3.0])).tolist()
@@ -45,21 +45,23 @@ def balanced(probabilities: NDArray[np.floating], factors: NDArray[np.floating])
     return weighed / np.maximum(weighed.sum(axis=1, keepdims=True), 1e-12)
 
 
-def doubt(probabilities: NDArray[np.floating], labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """How much probabilities disagree with the given labels, from 0 (not at all) to 1.
+def label_quality(probabilities: NDArray[np.floating], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """How far probabilities agree with the given labels, from 0 (bad) to 1 (good).
+
+    This is cleanlab's self-confidence, of probabilities that are averaged over the run and balanced by class.
 
     Args:
-        probabilities: (n, classes), averaged over a run's looks, with the classes balanced.
+        probabilities: (n, classes), averaged over a run's passes, with the classes balanced.
         labels: the given labels, as numbers.
 
     Returns:
-        One minus the probability of the given label.
+        The probability of each given label.
 
     Example:
-        >>> doubt(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0, 0])).round(2).tolist()
-        [0.1, 0.8]
+        >>> label_quality(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0, 0])).tolist()
+        [0.9, 0.2]
     """
-    return 1 - probabilities[np.arange(len(labels)), labels].astype(np.float64)
+    return probabilities[np.arange(len(labels)), labels].astype(np.float64)
 
 
 def audit_table(
@@ -86,18 +88,19 @@ def audit_table(
         same: examples that are the same as earlier ones (`crust.audit.duplicates`).
 
     Returns:
-        Columns: `index`, `id` (where there are any), `label`, `suggested`, `probability`, `doubt`, `chosen` (share of
-        the selections), `weight` (mean over the selections), `loss`, `margin` (means over the looks), `held_out`,
-        `medoids` (where the run has chosen: the members of its last coreset that it sees most alike, the nearest
-        first, as positions in the training set), `medoid_labels`, `duplicate_of` (the first example with the very same
-        input, or -1; where inputs were compared), and the method's own.
+        Columns: `index`, `id` (where there are any), `given_label`, `predicted_label`, `predicted_prob`,
+        `label_quality` (0 bad, 1 good), `is_label_issue` (another label is predicted), `selection_rate` (share of the
+        selections), `mean_weight` (over the selections), `mean_loss`, `aum` (the mean margin of Pleiss et al. 2020, of
+        probabilities), `is_held_out`, `medoids` (where the run has selected: the members of its last coreset that it
+        sees most alike, the nearest first, as positions in the training set), `medoid_labels`, `duplicate_of` (the
+        first example with the very same input, or -1; where inputs were compared), and the method's own.
 
     Example:
         >>> watch = Watch(2, 2)
         >>> watch.looks, watch.trust, watch.probabilities[:] = 1, 1.0, [[0.2, 0.8], [0.8, 0.2]]
         >>> table = audit_table(watch, np.array([0, 1]), np.array([0, 1]), ["cat", "dog"])
-        >>> table["label"][0], table["suggested"][0], float(table["doubt"][0])
-        ('cat', 'dog', 0.8)
+        >>> table["given_label"][0], table["predicted_label"][0], float(table["label_quality"][0])
+        ('cat', 'dog', 0.2)
     """
     import pandas as pd
 
@@ -114,7 +117,7 @@ def audit_table(
             part["medoids"] = index[found].tolist()
             part["medoid_labels"] = names[labels[found]].tolist()
     table = pd.concat(parts).sort_values("index", ignore_index=True)
-    for name in ("label", "suggested"):
+    for name in ("given_label", "predicted_label"):
         table[name] = pd.Series(names[table[name].to_numpy()], table.index, dtype=object).infer_objects()
     if same is not None:
         table["duplicate_of"] = [same.get(position, -1) for position in table["index"].tolist()]
@@ -136,27 +139,29 @@ def _part(
 ) -> dict[str, NDArray[Any]]:
     looks, selections = max(1, watch.looks), max(1, watch.selections)
     nothing = np.full(len(labels), np.nan)
+    quality, predicted = label_quality(probabilities, labels), probabilities.argmax(axis=1)
     return {
         "index": index,
-        "label": labels,
-        "suggested": probabilities.argmax(axis=1),
-        "probability": probabilities.max(axis=1),
-        "doubt": doubt(probabilities, labels),
-        "chosen": nothing if held_out else watch.chosen / selections,
-        "weight": nothing if held_out else watch.weight / selections,
-        "loss": watch.losses / looks,
-        "margin": watch.margins / looks,
-        "held_out": np.full(len(labels), held_out),
+        "given_label": labels,
+        "predicted_label": predicted,
+        "predicted_prob": probabilities.max(axis=1),
+        "label_quality": quality,
+        "is_label_issue": (predicted != labels) & np.isfinite(quality),
+        "selection_rate": nothing if held_out else watch.chosen / selections,
+        "mean_weight": nothing if held_out else watch.weight / selections,
+        "mean_loss": watch.losses / looks,
+        "aum": watch.margins / looks,
+        "is_held_out": np.full(len(labels), held_out),
     }
 
 
-def estimated_transitions(
+def estimate_noise_matrix(
     labels: NDArray[np.int64], better: NDArray[np.int64], classes: int
 ) -> tuple[float, NDArray[np.float64]]:
-    """The noise rate and the matrix P(given | suggested) that the suggestions amount to.
+    """The share of labels that differ from the predicted ones, and the noise matrix P(given | predicted).
 
     Example:
-        >>> rate, matrix = estimated_transitions(np.array([0, 1, 1, 1]), np.array([0, 0, 1, 1]), 2)
+        >>> rate, matrix = estimate_noise_matrix(np.array([0, 1, 1, 1]), np.array([0, 0, 1, 1]), 2)
         >>> rate, matrix.tolist()
         (0.25, [[0.5, 0.5], [0.0, 1.0]])
     """

@@ -102,7 +102,7 @@ def audit(
             calibrate_run(run, data, data_dir, quiet)
         table, classes = read_audit(run)
         found = read_calibration(run)
-    table = table.sort_values(["doubt", "index"], ascending=[False, True])
+    table = table.sort_values(["label_quality", "index"], ascending=[True, True])
     if output is not None:
         write_table(table, output)
     if quiet:

@@ -15,7 +15,7 @@ def audited(probs: str | None, features: str | None, labels: str | None, quiet: 
     if probs is not None and features is not None:
         raise InputError("--probs and --features are both given: give one of them")
 
-    from crust.audit import audit_labels
+    from crust.audit import find_label_issues
     from crust.data.labels import label_values
     from crust.data.matrix_io import read_matrix
 
@@ -25,10 +25,10 @@ def audited(probs: str | None, features: str | None, labels: str | None, quiet: 
         other = Path(str(probs or features)).name
         raise InputError(f"{where} holds {len(values)} labels, but {other} has {len(given)} rows: give one label a row")
     if probs is not None:
-        table = audit_labels(_named(values, labels, given), given)
+        table = find_label_issues(_named(values, labels, given), given)
     else:
-        table = audit_labels(values, features=given, progress=not quiet)
-    names = set(table["label"]) | set(table["suggested"])
+        table = find_label_issues(values, features=given, progress=not quiet)
+    names = set(table["given_label"]) | set(table["predicted_label"])
     return table, sorted(names)
 
 

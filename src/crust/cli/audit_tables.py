@@ -16,34 +16,32 @@ def show(table: Any, classes: list[Any], top: int, found: dict[str, Any] | None)
     """All of it, on stdout; with the calibration, where there is one."""
     from rich.console import Console
 
-    from crust.audit import class_view, conflicting_duplicates, estimated_transitions
+    from crust.audit import class_summary, conflicting_duplicates, estimate_noise_matrix
 
     position = {name: i for i, name in enumerate(classes)}
-    given, better = (table[name].map(position).to_numpy() for name in ("label", "suggested"))
-    rate, matrix = estimated_transitions(given, better, len(classes))
+    given, better = (table[name].map(position).to_numpy() for name in ("given_label", "predicted_label"))
+    rate, matrix = estimate_noise_matrix(given, better, len(classes))
     console = Console(highlight=False)
     if top:
         console.print(_worst(table.head(top)))
-    console.print(
-        f"estimated noise rate: {percent(rate)} of {len(table):,} labels differ from the suggested ones", soft_wrap=True
-    )
+    console.print(f"{percent(rate)} of {len(table):,} labels differ from the predicted ones", soft_wrap=True)
     if found is not None:
         for line in calibrated(found):
             console.print(line, soft_wrap=True, markup=False)
     console.print(_matrix(matrix, classes) if len(classes) <= MATRIX else _pairs(matrix, classes))
-    view = class_view(table, classes)
+    view = class_summary(table, classes)
     console.print(_classes(view))
-    starving = view.loc[view["starving"], "label"].tolist()
-    if starving:
-        names = ", ".join(map(visible, starving[:10])) + (" …" if len(starving) > 10 else "")
-        console.print(f"hardly ever predicted or chosen, so their labels cannot be judged: {names}", soft_wrap=True,
+    rare = view.loc[view["under_selected"], "label"].tolist()
+    if rare:
+        names = ", ".join(map(visible, rare[:10])) + (" …" if len(rare) > 10 else "")
+        console.print(f"hardly ever predicted or selected, so their labels cannot be judged: {names}", soft_wrap=True,
                       markup=False)  # fmt: skip
     twins = conflicting_duplicates(table)
     if len(twins):
         groups = twins.groupby("duplicate_of", sort=True)
         console.print(f"the same example with different labels, {twins['duplicate_of'].nunique():,} times:")
         for _, some in list(groups)[:TWINS]:
-            said = ", ".join(f"{row['index']} ({visible(row['label'])})" for row in some.to_dict("records")[:10])
+            said = ", ".join(f"{row['index']} ({visible(row['given_label'])})" for row in some.to_dict("records")[:10])
             console.print(f"  {said}", soft_wrap=True, markup=False)
 
 
@@ -66,7 +64,9 @@ def calibrated(found: dict[str, Any]) -> list[str]:
     lines = [f"calibrated with {count:,} planted labels: {percent(rate['value'])} of the labels are wrong {between}"]
     if cut is None:
         return [*lines, "no cut is recommended: hardly any label is wrong"]
-    lines.append(f"recommended cut: doubt of {cut['threshold']:.3f} and more, which are {cut['flagged']:,} labels")
+    lines.append(
+        f"recommended cut: a label quality of {1 - cut['threshold']:.3f} and less, which are {cut['flagged']:,} labels"
+    )
     lines.append(f"of these are wrong {said(cut['precision'])}; of all wrong ones these are {said(cut['recall'])}")
     return [*lines, *found["notes"]]
 
@@ -76,16 +76,24 @@ def _worst(table: Any) -> Any:
     from rich.markup import escape
     from rich.table import Table
 
-    chosen = ["chosen"] if table["chosen"].notna().any() else []
-    heads = ["index", *(["id"] if "id" in table else []), "label", "suggested", "probability", "doubt", *chosen]
-    shown = Table(box=box.SIMPLE_HEAD, title="the labels to doubt most", title_justify="left")
+    rate = ["selection_rate"] if table["selection_rate"].notna().any() else []
+    heads = [
+        "index",
+        *(["id"] if "id" in table else []),
+        "given_label",
+        "predicted_label",
+        "predicted_prob",
+        "label_quality",
+        *rate,
+    ]
+    shown = Table(box=box.SIMPLE_HEAD, title="the labels of the lowest quality", title_justify="left")
     for head in heads:
-        shown.add_column(head, justify="left" if head in ("id", "label", "suggested") else "right")
+        shown.add_column(head, justify="left" if head in ("id", "given_label", "predicted_label") else "right")
     for row in table.to_dict("records"):
-        cells = [visible(row[head]) for head in heads[: heads.index("probability")]]
-        cells = [*map(escape, cells), f"{row['probability']:.2f}", f"{row['doubt']:.3f}"]
-        if chosen:
-            cells.append("held out" if row["held_out"] else percent(row["chosen"]))
+        cells = [visible(row[head]) for head in heads[: heads.index("predicted_prob")]]
+        cells = [*map(escape, cells), f"{row['predicted_prob']:.2f}", f"{row['label_quality']:.3f}"]
+        if rate:
+            cells.append("held out" if row["is_held_out"] else percent(row["selection_rate"]))
         shown.add_row(*cells)
     return shown
 
@@ -95,7 +103,7 @@ def _matrix(matrix: Any, classes: list[Any]) -> Any:
     from rich.markup import escape
     from rich.table import Table
 
-    title = "% of those that seem to be (row) labelled (column)"
+    title = "% of those predicted to be (row) that are labelled (column)"
     shown = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
     shown.add_column("")
     for name in classes:
@@ -114,7 +122,7 @@ def _pairs(matrix: Any, classes: list[Any]) -> Any:
 
     off = matrix * (1 - np.eye(len(classes)))
     shown = Table(box=box.SIMPLE_HEAD, title="the most frequent confusions", title_justify="left")
-    for head in ("seems to be", "labelled", "share"):
+    for head in ("predicted", "labelled", "share"):
         shown.add_column(head, justify="right" if head == "share" else "left")
     for place in np.argsort(-off, axis=None, kind="stable")[:PAIRS]:
         i, j = divmod(int(place), len(classes))
@@ -128,15 +136,19 @@ def _classes(view: Any) -> Any:
     from rich.markup import escape
     from rich.table import Table
 
-    few = view if len(view) <= CLASSES else view.sort_values("doubted", ascending=False, kind="stable").head(CLASSES)
-    title = "class by class" if len(few) == len(view) else f"the {CLASSES} most doubted of {len(view)} classes"
+    few = (
+        view if len(view) <= CLASSES else view.sort_values("label_noise", ascending=False, kind="stable").head(CLASSES)
+    )
+    title = "class by class" if len(few) == len(view) else f"the {CLASSES} noisiest of {len(view)} classes"
     shown = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
-    heads = {"label": "", "given": "labelled", "doubted": "of these doubted", "suggested": "seem to be",
-             "missed": "of these labelled otherwise"}  # fmt: skip
+    heads = {"label": "", "n_given": "labelled", "label_noise": "of these label issues", "n_predicted": "predicted",
+             "inverse_label_noise": "of these labelled otherwise"}  # fmt: skip
     for name, head in heads.items():
         shown.add_column(head, justify="left" if name == "label" else "right")
     for row in few.to_dict("records"):
-        doubted, missed = (None if row[name] != row[name] else row[name] for name in ("doubted", "missed"))
-        shown.add_row(escape(visible(row["label"])), f"{row['given']:,}", percent(doubted), f"{row['suggested']:,}",
+        noisy, missed = (
+            None if row[name] != row[name] else row[name] for name in ("label_noise", "inverse_label_noise")
+        )
+        shown.add_row(escape(visible(row["label"])), f"{row['n_given']:,}", percent(noisy), f"{row['n_predicted']:,}",
                       percent(missed))  # fmt: skip
     return shown

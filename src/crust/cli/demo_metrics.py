@@ -69,10 +69,10 @@ class Facts:
 def measure(result: Result, digits: Bundle) -> RunFacts:
     """Hold a finished run against the true labels and the test set."""
     history = result.history
-    table = result.audit().sort_values(["doubt", "index"], ascending=[False, True], ignore_index=True)
+    table = result.audit().sort_values(["label_quality", "index"], ascending=[True, True], ignore_index=True)
     names = np.array(digits.train.classes, dtype=object)
     table["truth"] = names[digits.train.labels[table["index"].to_numpy()]]
-    table["planted"] = table["label"] != table["truth"]
+    table["planted"] = table["given_label"] != table["truth"]
     top = table.head(round(TOP * len(table)))
     found = top[top["planted"]]
     assert digits.test is not None
@@ -81,11 +81,11 @@ def measure(result: Result, digits: Bundle) -> RunFacts:
         method=result.config["method"],
         examples=len(table),
         tests=len(digits.test),
-        held_out=int(table["held_out"].sum()),
+        held_out=int(table["is_held_out"].sum()),
         trained_on=int(history["chosen"][-1]),
         planted=int(table["planted"].sum()),
         found=len(found),
-        corrected=int((found["suggested"] == found["truth"]).sum()),
+        corrected=int((found["predicted_label"] == found["truth"]).sum()),
         repeated=float(history["train_accuracy"][-1]),
         kept=float(right.mean()),
         accuracy=history["test_accuracy"],

@@ -109,10 +109,10 @@ def _suspects(rows: Any, examples: Examples) -> list[Suspect]:
     return [
         Suspect(
             f"digit {row['index']}",
-            str(row["label"]),
-            str(row["suggested"]),
-            row["probability"],
-            row["doubt"],
+            str(row["given_label"]),
+            str(row["predicted_label"]),
+            row["predicted_prob"],
+            1 - row["label_quality"],
             image_uri(image),
             f"planted, truly {row['truth']}" if row["planted"] else "not planted",
             bool(row["planted"]),

@@ -33,7 +33,7 @@ def decisions_table(decisions: Iterable[Decision], audit: pd.DataFrame, classes:
 
     Example:
         >>> import pandas as pd
-        >>> audit = pd.DataFrame({"index": [0, 1], "label": ["cat", "dog"]})
+        >>> audit = pd.DataFrame({"index": [0, 1], "given_label": ["cat", "dog"]})
         >>> decisions_table([Decision(1, 1, "relabel", 0, "first", "")], audit, ["cat", "dog"])["corrected"].tolist()
         ['cat']
     """
@@ -43,13 +43,13 @@ def decisions_table(decisions: Iterable[Decision], audit: pd.DataFrame, classes:
     rows = audit.set_index("index").loc[[one.example for one in made]]
     new: list[Any] = [
         classes[one.label] if one.label is not None else given if one.kind == "keep" else None
-        for one, given in zip(made, rows["label"].tolist(), strict=True)
+        for one, given in zip(made, rows["given_label"].tolist(), strict=True)
     ]
     columns: dict[str, Any] = {"index": [one.example for one in made]}
     if "id" in rows:
         columns["id"] = rows["id"].tolist()
     columns |= {
-        "given": rows["label"].tolist(),
+        "given": rows["given_label"].tolist(),
         "decision": [one.kind for one in made],
         "corrected": pd.Series(new, dtype=object),
         "who": [one.who for one in made],
@@ -74,7 +74,7 @@ def read_corrections(path: str | Path, audit: pd.DataFrame, classes: Sequence[An
         >>> import tempfile, pandas as pd
         >>> path = Path(tempfile.mkdtemp()) / "corrections.csv"
         >>> _ = path.write_text("index,corrected\\n1,cat\\n")
-        >>> read_corrections(path, pd.DataFrame({"index": [0, 1], "label": ["cat", "dog"]}), ["cat", "dog"])
+        >>> read_corrections(path, pd.DataFrame({"index": [0, 1], "given_label": ["cat", "dog"]}), ["cat", "dog"])
         {1: 0}
     """
     path = Path(path)
@@ -107,10 +107,13 @@ def corrected_labels(corrections: dict[int, int], audit: pd.DataFrame, classes: 
 
     Example:
         >>> import pandas as pd
-        >>> corrected_labels({0: 0, 1: 0}, pd.DataFrame({"index": [0, 1], "label": ["cat", "dog"]}), ["cat", "dog"])
+        >>> audit = pd.DataFrame({"index": [0, 1], "given_label": ["cat", "dog"]})
+        >>> corrected_labels({0: 0, 1: 0}, audit, ["cat", "dog"])
         {1: 0}
     """
-    given = dict(zip(audit["index"].tolist(), column_codes(audit["label"], classes, "label").tolist(), strict=True))
+    given = dict(
+        zip(audit["index"].tolist(), column_codes(audit["given_label"], classes, "given_label").tolist(), strict=True)
+    )
     return {index: number for index, number in sorted(corrections.items()) if given[index] != number}
 
 

@@ -61,7 +61,7 @@ def plan_moves(root: Path, audit: pd.DataFrame, changes: Mapping[int, int], clas
         >>> for name in ("cat/a.jpg", "dog/a.jpg"):
         ...     (root / name).parent.mkdir()
         ...     _ = (root / name).write_text(name)
-        >>> audit = pd.DataFrame({"index": [0, 1], "id": ["cat/a.jpg", "dog/a.jpg"], "label": ["cat", "dog"]})
+        >>> audit = pd.DataFrame({"index": [0, 1], "id": ["cat/a.jpg", "dog/a.jpg"], "given_label": ["cat", "dog"]})
         >>> plan_moves(root, audit, {0: 1}, ["cat", "dog"])
         [Move(index=0, old='cat/a.jpg', new='dog/a-2.jpg')]
     """

@@ -50,7 +50,7 @@ def apply_to_table(
         >>> import tempfile, pandas as pd
         >>> folder = Path(tempfile.mkdtemp())
         >>> _ = (folder / "a.csv").write_text("x,label\\n1.50,cat\\n'2',dog\\n")
-        >>> audit = pd.DataFrame({"index": [0, 1], "label": ["cat", "dog"]})
+        >>> audit = pd.DataFrame({"index": [0, 1], "given_label": ["cat", "dog"]})
         >>> apply_to_table(folder / "a.csv", folder / "b.csv", "label", {0: 1}, audit, ["cat", "dog"])
         >>> (folder / "b.csv").read_text()
         "x,label\\n1.50,dog\\n'2',dog\\n"
@@ -82,7 +82,7 @@ def apply_to_npz(
         >>> import tempfile, pandas as pd
         >>> folder = Path(tempfile.mkdtemp())
         >>> np.savez(folder / "a.npz", x=np.zeros((2, 3)), y=np.array([5, 9], np.uint8))
-        >>> audit = pd.DataFrame({"index": [0, 1], "label": [5, 9]})
+        >>> audit = pd.DataFrame({"index": [0, 1], "given_label": [5, 9]})
         >>> apply_to_npz(folder / "a.npz", folder / "b.npz", {0: 1}, audit, [5, 9])
         >>> np.load(folder / "b.npz")["y"]
         array([9, 9], dtype=uint8)
@@ -125,13 +125,13 @@ def labels_file(
 
     Example:
         >>> import pandas as pd
-        >>> labels_file(pd.DataFrame({"index": [0, 1], "label": ["a", "b"]}), {0: 1}, ["a", "b"], by_id=False)
+        >>> labels_file(pd.DataFrame({"index": [0, 1], "given_label": ["a", "b"]}), {0: 1}, ["a", "b"], by_id=False)
            index label
         0      0     b
         1      1     b
     """
-    found = audit[["id" if by_id else "index", "label"]].copy()
-    new = column_codes(audit["label"], classes, "label")
+    found = audit[["id" if by_id else "index"]].copy()
+    new = column_codes(audit["given_label"], classes, "given_label")
     for row, index in enumerate(audit["index"].tolist()):
         new[row] = changes.get(index, new[row])
     found["label"] = [classes[number] for number in new]
@@ -146,7 +146,7 @@ def _source_rows(
     So a label keeps the form that it has in the file, whatever that is.
     """
     codes, _ = encode_labels(values, classes, f"the labels of {file}")
-    indices, given = audit["index"].to_numpy(), column_codes(audit["label"], classes, "label")
+    indices, given = audit["index"].to_numpy(), column_codes(audit["given_label"], classes, "given_label")
     if len(codes) <= indices.max():
         raise InputError(f"{file} has {len(codes):,} rows, but the run had more: give the data it was trained on")
     other = np.flatnonzero(codes[indices] != given)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crust.audit.class_summary import class_view
+from crust.audit.by_class import class_summary
 from crust.audit.duplicates import conflicting_duplicates
 from crust.data.labels import column_codes
 from crust.report.accuracy_chart import calibration_chart
@@ -68,15 +68,15 @@ def audit_page(
 
     Example:
         >>> import pandas as pd
-        >>> columns = {"index": [0, 1], "label": ["a", "b"], "suggested": ["a", "a"], "probability": [1, 0.7]}
-        >>> text = audit_page(pd.DataFrame({**columns, "doubt": [0.1, 0.9]}))
+        >>> columns = {"given_label": ["a", "b"], "predicted_label": ["a", "a"], "predicted_prob": [1, 0.7]}
+        >>> text = audit_page(pd.DataFrame({"index": [0, 1], **columns, "label_quality": [0.9, 0.1]}))
         >>> "1 of 2 labels" in text, "http" in text.replace("http-equiv", "")
         (True, False)
     """
     if classes is None:
-        found = {*audit["label"].tolist(), *audit["suggested"].tolist()}
+        found = {*audit["given_label"].tolist(), *audit["predicted_label"].tolist()}
         classes = sorted(found, key=lambda name: (isinstance(name, str), name))
-    given, better = (column_codes(audit[column], classes, column) for column in ("label", "suggested"))
+    given, better = (column_codes(audit[column], classes, column) for column in ("given_label", "predicted_label"))
     counts = np.zeros((len(classes), len(classes)), np.int64)
     np.add.at(counts, (given, better), 1)
     packed = pack(audit, classes, looks, progress=progress)
@@ -92,7 +92,7 @@ def audit_page(
         ),
         section(
             "Noise in every class",
-            _classes(audit.assign(label=given, suggested=better), counts, classes),
+            _classes(audit.assign(given_label=given, predicted_label=better), counts, classes),
             hint="Suggested otherwise: of those with this label. Labelled otherwise: of those that seem to be of it.",
         ),
         _duplicates(audit),
@@ -105,9 +105,9 @@ def audit_page(
 
 def _summary(audit: pd.DataFrame, counts: NDArray[np.int64], calibration: dict[str, Any] | None, run: bool) -> Html:
     total, differ = int(counts.sum()), int(counts.sum() - np.trace(counts))
-    words = [f"{differ:,} of {total:,} labels ({_percent(differ / max(1, total))}) differ from the suggested ones."]
-    if "held_out" in audit and audit["held_out"].any():
-        words.append(f"{int(audit['held_out'].sum()):,} examples were held out and never trained on.")
+    words = [f"{differ:,} of {total:,} labels ({_percent(differ / max(1, total))}) differ from the predicted ones."]
+    if "is_held_out" in audit and audit["is_held_out"].any():
+        words.append(f"{int(audit['is_held_out'].sum()):,} examples were held out and never trained on.")
     if calibration is None:
         if run:
             words.append("How many of them are wrong indeed is not measured yet: crust audit RUN --calibrate does it.")
@@ -172,8 +172,8 @@ def _pairs(counts: NDArray[np.int64], classes: Sequence[Any]) -> Html:
 
 def _classes(audit: pd.DataFrame, counts: NDArray[np.int64], classes: Sequence[Any]) -> Html:
     """The noisiest class first; labels are given as numbers."""
-    view = class_view(audit, range(len(classes)))
-    shares = np.nan_to_num(view["doubted"].to_numpy(np.float64))
+    view = class_summary(audit, range(len(classes)))
+    shares = np.nan_to_num(view["label_noise"].to_numpy(np.float64))
     heads = ["class", "labels", "suggested otherwise", "share", "most often", "labelled otherwise", "chosen", ""]
     rows = []
     for c in np.argsort(-shares, kind="stable").tolist():
@@ -181,11 +181,13 @@ def _classes(audit: pd.DataFrame, counts: NDArray[np.int64], classes: Sequence[A
         other[c] = 0
         often = tag("bdi", classes[int(other.argmax())]) if other.any() else "–"
         note = (
-            tag("span", "starves", class_="alarm", title="hardly ever suggested or chosen") if one["starving"] else ""
+            tag("span", "starves", class_="alarm", title="hardly ever predicted or selected")
+            if one["under_selected"]
+            else ""
         )
-        shown = [_percent(one[name]) for name in ("doubted", "missed", "chosen")]
+        shown = [_percent(one[name]) for name in ("label_noise", "inverse_label_noise", "selection_rate")]
         differ = f"{int(other.sum()):,}"
-        rows.append([tag("bdi", classes[c]), f"{one['given']:,}", differ, shown[0], often, shown[1], shown[2], note])
+        rows.append([tag("bdi", classes[c]), f"{one['n_given']:,}", differ, shown[0], often, shown[1], shown[2], note])
     return table(heads, rows)
 
 
@@ -197,8 +199,8 @@ def _duplicates(audit: pd.DataFrame) -> Html:
     rows = []
     for one in found.head(ROWS).to_dict("records"):
         name = one["id"] if one.get("id") else f"example {one['index']}"
-        labels = [tag("bdi", one["label"]), tag("bdi", one["suggested"])]
-        rows.append([tag("bdi", name), f"{one['duplicate_of']}", *labels, f"{one['doubt']:.3f}"])
+        labels = [tag("bdi", one["given_label"]), tag("bdi", one["predicted_label"])]
+        rows.append([tag("bdi", name), f"{one['duplicate_of']}", *labels, f"{one['label_quality']:.3f}"])
     more = f" The first {ROWS} are shown." if len(found) > ROWS else ""
     return section(
         "The same example, different labels",

@@ -38,10 +38,10 @@ def worst_first(table: pd.DataFrame) -> pd.DataFrame:
 
     Example:
         >>> import pandas as pd
-        >>> worst_first(pd.DataFrame({"index": [0, 1, 2], "doubt": [0.1, None, 0.9]}))["index"].tolist()
+        >>> worst_first(pd.DataFrame({"index": [0, 1, 2], "label_quality": [0.9, None, 0.1]}))["index"].tolist()
         [2, 0, 1]
     """
-    return table.sort_values(["doubt", "index"], ascending=[False, True], na_position="last", ignore_index=True)
+    return table.sort_values(["label_quality", "index"], ascending=[True, True], na_position="last", ignore_index=True)
 
 
 def pack(
@@ -55,7 +55,7 @@ def pack(
     """All that a page needs to list, filter, sort and search the examples of an audit, worst first.
 
     Args:
-        table: from `audit_table` or `audit_labels`.
+        table: from `audit_table` or `find_label_issues`.
         classes: the classes in the order of their numbers.
         looks: how the examples are shown; None where only their numbers and names are.
         most: examples that are listed at most.
@@ -66,8 +66,8 @@ def pack(
 
     Example:
         >>> import pandas as pd
-        >>> columns = {"index": [0, 1], "label": ["a", "b"], "suggested": ["a", "a"], "probability": [1, 0.7]}
-        >>> packed = pack(pd.DataFrame({**columns, "doubt": [0.1, 0.9]}), ["a", "b"])
+        >>> columns = {"given_label": ["a", "b"], "predicted_label": ["a", "a"], "predicted_prob": [1, 0.7]}
+        >>> packed = pack(pd.DataFrame({"index": [0, 1], **columns, "label_quality": [0.9, 0.1]}), ["a", "b"])
         >>> packed["count"], packed["total"], packed["ids"]
         (2, 2, None)
     """
@@ -80,12 +80,12 @@ def pack(
         "classes": [_text(name) for name in classes],
         "scale": SCALE,
         "index": _packed(indices),
-        "given": _packed(column_codes(shown["label"], classes, "label").astype("<u2")),
-        "suggested": _packed(column_codes(shown["suggested"], classes, "suggested").astype("<u2")),
-        "doubt": _packed(_scaled(shown["doubt"])),
-        "probability": _packed(_scaled(shown["probability"])),
-        "held": _packed(shown["held_out"].to_numpy().astype("u1")) if "held_out" in shown else None,
-        "chosen": _packed(_scaled(shown["chosen"])) if "chosen" in shown else None,
+        "given": _packed(column_codes(shown["given_label"], classes, "given_label").astype("<u2")),
+        "suggested": _packed(column_codes(shown["predicted_label"], classes, "predicted_label").astype("<u2")),
+        "doubt": _packed(_scaled(1 - shown["label_quality"])),
+        "probability": _packed(_scaled(shown["predicted_prob"])),
+        "held": _packed(shown["is_held_out"].to_numpy().astype("u1")) if "is_held_out" in shown else None,
+        "chosen": _packed(_scaled(shown["selection_rate"])) if "selection_rate" in shown else None,
         "ids": _names(shown["id"]) if "id" in shown else None,
         "evidence": near,
         **_shown(looks, indices.tolist(), near, progress),
@@ -97,7 +97,9 @@ def evidence(table: pd.DataFrame, shown: pd.DataFrame, classes: Sequence[Any]) -
     if "medoids" not in shown:
         return {}
     few = shown.head(PICTURES)
-    labels = dict(zip(table["index"].tolist(), column_codes(table["label"], classes, "label").tolist(), strict=True))
+    labels = dict(
+        zip(table["index"].tolist(), column_codes(table["given_label"], classes, "given_label").tolist(), strict=True)
+    )
     return {
         str(index): [{"index": int(i), "label": labels[int(i)]} for i in list(medoids)[:EVIDENCE] if int(i) in labels]
         for index, medoids in zip(few["index"].tolist(), few["medoids"], strict=True)

@@ -277,10 +277,10 @@ def run_key(table: pd.DataFrame, classes: Sequence[Any]) -> str:
 
     Example:
         >>> import pandas as pd
-        >>> len(run_key(pd.DataFrame({"index": [0, 1], "label": ["a", "b"]}), ["a", "b"]))
+        >>> len(run_key(pd.DataFrame({"index": [0, 1], "given_label": ["a", "b"]}), ["a", "b"]))
         16
     """
     known = table.sort_values("index")
     digest = hashlib.sha256(repr([str(name) for name in classes]).encode())
-    digest.update(repr(list(zip(known["index"].tolist(), map(str, known["label"]), strict=True))).encode())
+    digest.update(repr(list(zip(known["index"].tolist(), map(str, known["given_label"]), strict=True))).encode())
     return digest.hexdigest()[:16]

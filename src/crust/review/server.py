@@ -70,8 +70,8 @@ class ReviewServer(ThreadingHTTPServer):
 
     Example:
         >>> import tempfile, pandas as pd
-        >>> columns = {"index": [0, 1], "label": ["a", "b"], "suggested": ["a", "a"], "probability": [1, 0.7]}
-        >>> table = pd.DataFrame({**columns, "doubt": [0.1, 0.9]})
+        >>> columns = {"given_label": ["a", "b"], "predicted_label": ["a", "a"], "predicted_prob": [1, 0.7]}
+        >>> table = pd.DataFrame({"index": [0, 1], **columns, "label_quality": [0.9, 0.1]})
         >>> store = Store(f"{tempfile.mkdtemp()}/review.sqlite", "audit 1")
         >>> server = ReviewServer(store, table, ["a", "b"], who="first")
         >>> server.link

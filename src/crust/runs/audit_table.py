@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["read_audit", "read_table"]
 
 LISTS = ("medoids", "medoid_labels")
-NEEDED = ("index", "label", "suggested", "probability", "doubt", "chosen", "held_out")
+NEEDED = ("index", "given_label", "predicted_label", "predicted_prob", "label_quality", "selection_rate", "is_held_out")
 
 
 def read_table(path: str | Path) -> pd.DataFrame:
@@ -76,7 +76,7 @@ def _check(table: pd.DataFrame, classes: list[Any], folder: Path) -> None:
         raise InputError(f"the audit in {folder} has no column {lacking[0]!r}: {again}")
     if not len(table):
         raise InputError(f"the audit in {folder} has no rows: {again}")
-    for name in ("label", "suggested"):
+    for name in ("given_label", "predicted_label"):
         odd = table[name][~table[name].isin(classes)]
         if len(odd):
             found = f"the {name} {str(odd.iloc[0])!r}, which is none of the run's classes"

@@ -33,7 +33,7 @@ class Result:
         >>> sorted(result.accuracy), result.predict(digits.test).shape
         (['best', 'last', 'last10'], (500,))
         >>> result.audit().columns[:4].tolist()
-        ['index', 'label', 'suggested', 'probability']
+        ['index', 'given_label', 'predicted_label', 'predicted_prob']
     """
 
     model: nn.Module
