@@ -34,11 +34,11 @@ RESULTS = Path(__file__).parent / "results"
 # As in the paper; at the cpu scale of our experiments images are not augmented.
 AUGMENT = {"resnet32": True, "resnet8": False}
 # warmup 0: its epochs on everything are no different from those of erm
-CRUST = {"method": "crust", "share": 0.5, "warmup": 0}
+CRUST = {"method": "crust", "fraction": 0.5, "select_after": 0}
 WAYS: dict[str, tuple[str, dict[str, Any], int]] = {  # who, settings, epochs a round
     "erm": ("ours", {"method": "erm"}, 1),
     "crust": ("ours", CRUST, 1),
-    "crust, every 2": ("ours", {**CRUST, "every": 2}, 2),
+    "crust, every 2": ("ours", {**CRUST, "select_every": 2}, 2),
     "the usual way": ("usual", {}, 1),
 }
 PARTS = ("epoch", "gradients")  # selection is a part of epoch

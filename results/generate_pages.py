@@ -35,7 +35,7 @@ from results.tables import (
 TRIED = (
     "`budget=label`: every given label has its part of the share, else every predicted class; `least`: every "
     "label has at least this part of its part. `average`: all examples looked at with weights averaged over the steps; "
-    "`memory`: with probabilities averaged over the epochs. `rule=drawn`: a coreset drawn in proportion to the "
+    "`memory`: with probabilities averaged over the epochs. `selection=drawn`: a coreset drawn in proportion to the "
     "probability of the given label; `weights=trust`: weighted by it. Left out of the table, stopped early since far "
     "below: partners from the predicted class that take the label of the example (46% at epoch 33), and partners from "
     "all examples with labels softened by the average. `warmup`: epochs on everything before the first selection. On "
@@ -77,7 +77,7 @@ def _accuracies(lines: Lines, labels: str) -> str:
         method = TRAINING[name][0] if name in TRAINING else "oracle"
         competes.append(not is_ceiling(method))
         numbers = [cell(of_runs(some, "accuracy", each)) for each in ("last", "last10", "best")]
-        clean = cell([line["curves"]["clean"][-1] for line in some], digits=0)
+        clean = cell([line["curves"]["clean_fraction"][-1] for line in some], digits=0)
         found_wrong = cell(of_runs(some, "audit", "auroc"), scale=1, digits=3)
         rows.append([name, *numbers, clean, found_wrong, str(len(some))])
     header = ["method", "last epoch", "mean of last 10", "best epoch", "right labels in the last epoch, %"]
@@ -109,10 +109,12 @@ def _purity(lines: Lines) -> str:
     epochs = (10, 20, 30, 40)
     for share in (0.3, 0.5, 0.7):
         for name, method, more in (("`crust`", "crust", {}), ("plain central rule", "crust", CENTRAL)):
-            some = runs(lines, method, "symmetric:0.5", **{**more, "share": share})
+            some = runs(lines, method, "symmetric:0.5", **{**more, "fraction": share})
             if some:
-                first = cell([line["curves"]["clean"][first_choice(line)] for line in some], digits=0)
-                values = [cell([line["curves"]["clean"][epoch - 1] for line in some], digits=0) for epoch in epochs]
+                first = cell([line["curves"]["clean_fraction"][first_choice(line)] for line in some], digits=0)
+                values = [
+                    cell([line["curves"]["clean_fraction"][epoch - 1] for line in some], digits=0) for epoch in epochs
+                ]
                 rows.append(
                     [f"{name}, {share:.0%}", first, *values, cell(of_runs(some, "accuracy", "last")), str(len(some))]
                 )
@@ -123,8 +125,8 @@ def _purity(lines: Lines) -> str:
 def _tried(lines: Lines) -> str:
     """Variants that were tried; some of their settings have gone since."""
     plain = {
-        "memory": 0.0, "average": 0.0, "rule": "central", "budget": "group", "mixup": "none", "mix_labels": False,
-        "alpha": 1.0, "weights": "none", "targets": "given", "warmup": 5, "least": 0.0, "grouping": "prediction",
+        "memory": 0.0, "average": 0.0, "selection": "central", "budget": "group", "mixup": "none", "mix_labels": False,
+        "alpha": 1.0, "weights": "none", "targets": "given", "select_after": 5, "least": 0.0, "grouping": "prediction",
     }  # fmt: skip
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for line in lines:
@@ -133,7 +135,7 @@ def _tried(lines: Lines) -> str:
         if not line.get("tried") and not (rule and spec["labels"] in NOISES):
             continue
         settings = {**plain, **spec["settings"]}
-        settings["warmup"] = warmup_of(settings["warmup"], spec["experiment"]["epochs"])
+        settings["select_after"] = warmup_of(settings["select_after"], spec["experiment"]["epochs"])
         unmixed = settings["mixup"] == "none"
         words = [
             f"{name}={settings[name]}"
@@ -147,7 +149,7 @@ def _tried(lines: Lines) -> str:
         found.setdefault((spec["labels"], ", ".join(words)), []).append(line)
     rows = []
     for (labels, name), some in found.items():
-        last, clean = of_runs(some, "accuracy", "last"), [line["curves"]["clean"][-1] for line in some]
+        last, clean = of_runs(some, "accuracy", "last"), [line["curves"]["clean_fraction"][-1] for line in some]
         wrong = cell(of_runs(some, "audit", "auroc"), scale=1, digits=3)
         shown = [NOISES.get(labels, labels), name, cell(last), cell(clean, digits=0), wrong, str(len(some))]
         rows.append((labels, mean(last), shown))

@@ -143,7 +143,7 @@ def _knowledge(lines: Lines) -> str:
         for labels in NOISES:
             found = []
             for line in runs(lines, name, labels, **own_settings(name, "cpu")):
-                known = line["facts"].get("knowledge", {})
+                known = line["facts"].get("noise_info", {})
                 found += [
                     f"{what.replace('_', ' ')} {_shown(one['value'])} ({one['source']})" for what, one in known.items()
                 ]

@@ -51,10 +51,10 @@ def first_choice(line: dict[str, Any]) -> int:
     """The position of the first epoch that was not trained on everything.
 
     Example:
-        >>> first_choice({"curves": {"chosen": [9, 9, 5, 5]}}), first_choice({"curves": {"chosen": [9, 9]}})
+        >>> first_choice({"curves": {"n_selected": [9, 9, 5, 5]}}), first_choice({"curves": {"n_selected": [9, 9]}})
         (2, 0)
     """
-    chosen = line["curves"].get("chosen", [])
+    chosen = line["curves"].get("n_selected", [])
     return next((at for at, n in enumerate(chosen) if n < max(chosen)), 0)
 
 

@@ -26,8 +26,8 @@ EXTRA: list[tuple[str, str, dict[str, Any]]] = [
     ("crust", HALF, {**CENTRAL, "weights": "cluster"}),
     ("random", HALF, {}),
     ("oracle", HALF, {}),
-    *((method, HALF, {"share": share}) for share in (0.3, 0.7) for method in methods.PAPERS),
-    *(("crust", labels, {"share": "auto"}) for labels in NOISES),
+    *((method, HALF, {"fraction": share}) for share in (0.3, 0.7) for method in methods.PAPERS),
+    *(("crust", labels, {"fraction": "auto"}) for labels in NOISES),
 ]
 INTRODUCTION = (
     "CIFAR-10 in small: the first 10,000 images, ResNet-8, 40 epochs, no augmentation, coresets of 50% (`crust "

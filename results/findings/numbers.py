@@ -71,9 +71,9 @@ class Runs:
         """The share of right labels among those that an epoch was trained on; None: the first that chose."""
         lines = self.lines(method, labels, **settings).items()
         return {
-            seed: 100 * line["curves"]["clean"][first_choice(line) if epoch is None else epoch]
+            seed: 100 * line["curves"]["clean_fraction"][first_choice(line) if epoch is None else epoch]
             for seed, line in lines
-            if "clean" in line["curves"]
+            if "clean_fraction" in line["curves"]
         }
 
     def clean_of_all(self, labels: str) -> dict[int, float]:

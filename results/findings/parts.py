@@ -100,9 +100,11 @@ def weights(runs: Runs) -> Finding:
 
 def size(runs: Runs) -> list[Finding]:
     """Figure 1: three claims, of each variant by itself."""
-    last = {name: {share: runs.last(name, HALF, share=share) for share in SHARES} for name in table1.VARIANTS}
-    clean = {name: {share: runs.clean(name, HALF, share=share) for share in SHARES} for name in table1.VARIANTS}
-    early = {name: {share: runs.clean(name, HALF, None, share=share) for share in SHARES} for name in table1.VARIANTS}
+    last = {name: {share: runs.last(name, HALF, fraction=share) for share in SHARES} for name in table1.VARIANTS}
+    clean = {name: {share: runs.clean(name, HALF, fraction=share) for share in SHARES} for name in table1.VARIANTS}
+    early = {
+        name: {share: runs.clean(name, HALF, None, fraction=share) for share in SHARES} for name in table1.VARIANTS
+    }
     rows = [
         [f"`{name}`", f"{share:.0%}", *(plain(each[name][share].values()) for each in (early, clean, last))]
         for name in table1.VARIANTS
@@ -144,8 +146,8 @@ def by_noise(runs: Runs) -> Finding:
     rows: list[list[str]] = []
     gains: dict[str, list[float]] = {}
     for labels, title in NOISES.items():
-        half, auto = runs.last("crust", labels), runs.lines("crust", labels, share="auto")
-        shares = [1 - rate for rate in of_runs(auto.values(), "facts", "knowledge", "noise_rate", "value")]
+        half, auto = runs.last("crust", labels), runs.lines("crust", labels, fraction="auto")
+        shares = [1 - rate for rate in of_runs(auto.values(), "facts", "noise_info", "noise_rate", "value")]
         last = {seed: 100 * line["accuracy"]["last"] for seed, line in auto.items()}
         gain = differences(last, half)
         gains |= {title: gain} if gain else {}
@@ -153,11 +155,11 @@ def by_noise(runs: Runs) -> Finding:
         rows.append([title, plain(half.values()), plain(last.values()), share, shown(gain)])
     each = ", ".join(f"{title} {mean(gain):+.1f}" for title, gain in gains.items())
     what = (
-        "The paper has coresets of 50% whatever the noise. `crust` with `share=auto` takes one minus the noise rate, "
-        "which it estimates first."
+        "The paper has coresets of 50% whatever the noise. `crust` with `fraction=auto` takes one minus the noise "
+        "rate, which it estimates first."
     )
     words = [what, f"Against half of the examples: {each} points." if each else "Not measured yet."]
-    header = ["noise", "half", "`share=auto`", "its share", "difference"]
+    header = ["noise", "half", "`fraction=auto`", "its share", "difference"]
     return Finding("As many as are right", "", "", words, markdown(header, rows))
 
 

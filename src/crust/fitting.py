@@ -50,10 +50,10 @@ def fit(
     validation: float = 0.1,
     val_set: Any = None,
     augment: bool | None = None,
-    plain_set: Any = None,
+    train_eval_set: Any = None,
     run_dir: str | Path | None = None,
     resume: bool = False,
-    report: Callable[[dict[str, Any]], None] | None = None,
+    on_epoch_end: Callable[[dict[str, Any]], None] | None = None,
     trackers: Sequence[str] = (),
     **settings: Any,
 ) -> Result:
@@ -73,10 +73,10 @@ def fit(
         val_set: a set of your own for that.
         augment: crop and mirror images at random: in memory shifted by an eighth at most, large folders as random
             resized crops; default: where they have 32 pixels or more a side. Only training sees it.
-        plain_set: the training set without augmentation, where `train_set` augments by itself.
+        train_eval_set: the training set without augmentation, where `train_set` augments by itself.
         run_dir: where history and checkpoints go; default: nowhere.
         resume: go on with the run that is there.
-        report: called with the history's line after every epoch.
+        on_epoch_end: called with the history's line after every epoch.
         trackers: what else shall hold the history, such as `["tensorboard"]`: any tracker that Accelerate knows.
         settings: of the experiment (`crust.training.settings`) and of the method.
 
@@ -88,7 +88,7 @@ def fit(
         >>> digits = data.load("digits", limit=300)
         >>> wrong = noise.realise(digits.train.labels, "symmetric:0.4", classes=10).labels
         >>> result = fit("mlp", digits.train, labels=wrong, true_labels=digits.train.labels, epochs=2)
-        >>> len(result.history), len(result.audit()), result.history["chosen"]
+        >>> len(result.history), len(result.audit()), result.history["n_selected"]
         (2, 300, [270, 135])
     """
     choices(method, METHODS, "method")
@@ -102,7 +102,7 @@ def fit(
     truth = None if true_labels is None else codes(true_labels, train)
     if truth is None and kind.needs == "all true labels":
         raise InputError(f"{method} needs true labels: give true_labels, or use another method")
-    plain = train if plain_set is None else as_examples(plain_set, train.decode(train.labels), like=train)
+    plain = train if train_eval_set is None else as_examples(train_eval_set, train.decode(train.labels), like=train)
     tests = test_sets(test_set, train)
     kept, held = np.arange(len(train)), np.empty(0, np.int64)
     if val_set is None and validation:
@@ -128,7 +128,7 @@ def fit(
         processes,
         augment=augment,
         validation=validate,
-        plain=None if plain_set is None else plain.subset(kept),
+        plain=None if train_eval_set is None else plain.subset(kept),
         true_labels=None if truth is None else truth[kept],
     )
     config = {
@@ -149,18 +149,18 @@ def fit(
     }
     folder = None if run_dir is None else Path(run_dir)
     known, unknown = noise_estimation.told(own, part.labels, context.true_labels, context.classes, method)
-    context.knowledge = known
+    context.noise_info = known
     chosen = kind(own)
     unknown = unknown and not chosen.estimates_itself
     estimator = noise_estimation.Estimator(len(part), context.classes, experiment) if unknown else None
     state = RunState(Plan(chosen, estimator))
-    tracking = Tracking(processes, trackers, config, report)
+    tracking = Tracking(processes, trackers, config, on_epoch_end)
     recorder = Recorder(context, state, tests=tests, folder=folder, identity=config, report=tracking)
     made_with = {"versions": versions()} if folder is None else open_run(folder, config, recorder, resume)
     with tracking:
         tracking.begin(recorder.history)
         loop.train(context, state, fresh=fresh, after_epoch=recorder)
-    config = {**config, **made_with, "knowledge": noise_estimation.described(context.knowledge)}
+    config = {**config, **made_with, "noise_info": noise_estimation.described(context.noise_info)}
     # A network of its own: under mixed precision Accelerate has wrapped the forward of the trained one.
     final = fresh(0).to(processes.device)
     final.load_state_dict(processes.bare(context.networks[0]).state_dict() if state.best is None else state.best)

@@ -43,7 +43,7 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         validation: share of the training data that is held out, noisy as it is, to choose the epoch whose model is
             kept; `"auto"` is 0.1 from 500 examples on, and none below.
         settings: any other setting of the experiment or of the method, as `crust.fit` takes them, such as
-            `{"share": 0.7, "weight_decay": 0.0}`; they win over the arguments above.
+            `{"fraction": 0.7, "weight_decay": 0.0}`; they win over the arguments above.
         random_state: a number, a `RandomState`, or None.
 
     Attributes:

@@ -34,7 +34,7 @@ def verify_audit(
     labels: Any = None,
     model: nn.Module | None = None,
     val_set: Any = None,
-    plain_set: Any = None,
+    train_eval_set: Any = None,
     report: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
     """Say how many of a run's doubts are right: noise rate, precision and recall, each with a 90% interval.
@@ -49,7 +49,7 @@ def verify_audit(
         labels: the labels it was given, where they are not the dataset's own.
         model: a network of the same kind, where the run was given one of the user's own.
         val_set: the validation set, where the run was given one.
-        plain_set: the training set without augmentation, where the run was given one.
+        train_eval_set: the training set without augmentation, where the run was given one.
         report: called with the history's line after every epoch.
 
     Returns:
@@ -80,8 +80,8 @@ def verify_audit(
     planted = train.with_labels(plants.labels).subset(plants.kept)
     plain = (
         None
-        if plain_set is None
-        else as_examples(plain_set, train.decode(train.labels), like=train).subset(plants.kept)
+        if train_eval_set is None
+        else as_examples(train_eval_set, train.decode(train.labels), like=train).subset(plants.kept)
     )
     second, seconds = _train_again(folder, config, planted, model, val_set, plain, report)
     found = from_plants(audit, judged(second, classes), plants, classes, seed)
@@ -159,7 +159,7 @@ def _train_again(
     examples: Any,
     model: nn.Module | None,
     val_set: Any,
-    plain_set: Any,
+    train_eval_set: Any,
     report: Callable[[dict[str, Any]], None] | None,
 ) -> tuple[Any, float]:
     """The audit of the second training, and what that took; one that is done already is not done again."""
@@ -175,10 +175,10 @@ def _train_again(
         validation=config["validation"],
         val_set=val_set,
         augment=config["augment"],
-        plain_set=plain_set,
+        train_eval_set=train_eval_set,
         run_dir=place,
         resume=True,
-        report=report,
+        on_epoch_end=report,
         **experiment,
         **config["settings"],
     )

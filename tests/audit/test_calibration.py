@@ -170,8 +170,8 @@ def test_datasets_with_a_plain_twin_are_calibrated_without_those_left_out(tmp_pa
             return torch.from_numpy(points[i]) + self.by * torch.randn(points.shape[1]), int(given[i])
 
     settings = {"epochs": 3, "batch_size": 32, "learning_rate": 0.05}
-    crust.fit("mlp", Shaken(0.1), plain_set=Shaken(0.0), run_dir=tmp_path / "a", **settings)
-    found = verify_audit(tmp_path / "a", Shaken(0.1), plain_set=Shaken(0.0))
+    crust.fit("mlp", Shaken(0.1), train_eval_set=Shaken(0.0), run_dir=tmp_path / "a", **settings)
+    found = verify_audit(tmp_path / "a", Shaken(0.1), train_eval_set=Shaken(0.0))
     assert found["examples"] == 240
     left = len(read_table(tmp_path / "a/calibration/audit.parquet"))
     assert 240 - 0.4 * 240 < left < 240

@@ -98,7 +98,7 @@ def test_tables_use_a_wide_window(open_page, results):
 
 
 def test_long_names_leave_room_for_numbers_on_a_narrow_screen(open_page, tmp_path):
-    long = "random model=mlp epochs=3 learning_rate=0.05 share=0.3"  # many wide letters
+    long = "random model=mlp epochs=3 learning_rate=0.05 fraction=0.3"  # many wide letters
     summary = summarise("t", "T", "", [Entry(long, "a", "crust", HALF)], Found(LINES), "cpu", [0])
     (tmp_path / "page.html").write_text(build("T", "", [summary]))
     page = open_page(tmp_path / "page.html", width=390)

@@ -101,8 +101,8 @@ def test_numbers_are_those_of_the_runs(made):
         assert run["corrected"] == (wrong & right)[worst].sum()
         lines = [json.loads(line) for line in (made / run["method"] / "history.jsonl").read_text().splitlines()]
         assert run["accuracy"] == [line["test_accuracy"] for line in lines]
-        assert run["clean"][-1] == lines[-1]["clean"]
-        assert run["trained_on"] == lines[-1]["chosen"]
+        assert run["clean"][-1] == lines[-1]["clean_fraction"]
+        assert run["trained_on"] == lines[-1]["n_selected"]
 
 
 def test_the_page_stands_alone(made):
@@ -219,11 +219,16 @@ def test_a_run_is_measured_by_its_own_table():
         "index": [0, 1, 2, 3, 4], "label": [1, 1, 0, 0, 1], "suggested": [0, 1, 1, 0, 0],
         "doubt": [0.9, 0.1, 0.5, 0.1, 0.8], "probability": 0.5, "held_out": [False, False, False, True, False],
     })  # fmt: skip
-    history = {"chosen": [4, 2], "train_accuracy": [None, 0.7], "test_accuracy": [0.1, 0.2], "clean": [0.4, 0.5]}
+    history = {
+        "n_selected": [4, 2],
+        "train_accuracy": [None, 0.7],
+        "test_accuracy": [0.1, 0.2],
+        "clean_fraction": [0.4, 0.5],
+    }
     result = SimpleNamespace(
         history=history,
         audit=lambda: table,
-        config={"method": "crust", "settings": {"share": 0.5}},
+        config={"method": "crust", "settings": {"fraction": 0.5}},
         predict=lambda data: np.array([0, 1]),
     )
     train = Examples(torch.zeros(5, 1), np.array([0, 1, 1, 0, 1]), [0, 1], "features")

@@ -38,7 +38,7 @@ def test_runs_are_told_apart_on_their_own_dataset_alone(tmp_path, monkeypatch, c
     assert call("reproduce --grid grid.yaml --dry-run") == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines() if " true " in line]
     assert [row[2:4] for row in rows if row[0] == "digits"] == [["erm", "0"]]  # the method, and the seed to run
-    assert [row[3] for row in rows if row[0] == "missing.npz"] == ["drops=1/3,0.9", "drops=2/3,5/6"]
+    assert [row[3] for row in rows if row[0] == "missing.npz"] == ["lr_milestones=1/3,0.9", "lr_milestones=2/3,5/6"]
 
 
 def test_the_recipe_names_the_noise_of_the_paper():

@@ -71,7 +71,7 @@ def test_a_grid_is_run_once_and_written_down(here, capsys):
     shown = capsys.readouterr()
     assert "grid.yaml: 4 of 4 runs are there" in shown.out
     assert shown.err.splitlines()[1] == "begin digits symmetric:0.3 erm seed 0"
-    assert "digits symmetric:0.3 crust share=0.5 seed 0" in shown.err
+    assert "digits symmetric:0.3 crust fraction=0.5 seed 0" in shown.err
     assert "4 of 4 done" in shown.err.splitlines()[-1]
     assert len(read("runs/grid/results.jsonl")) == 4
     assert {"grid.md", "grid.csv", "results.html"} <= {path.name for path in Path("runs/grid").iterdir()}
@@ -103,7 +103,7 @@ def test_dry_run_of_what_nobody_has_run(here, capsys):
     assert "grid.yaml: 4 runs, 0 there already, 4 to run" in shown
     assert "estimated from a few timed steps of mlp on this machine" in shown
     assert "with 2 at a time" in shown
-    assert "crust share=0.3" in shown
+    assert "crust fraction=0.3" in shown
     assert not Path("runs").exists()
 
 

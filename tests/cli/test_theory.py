@@ -33,7 +33,7 @@ def trained(tmp_path_factory):
 @pytest.fixture(scope="module")
 def experiment(tmp_path_factory):
     folder = tmp_path_factory.mktemp("theory") / "spec"
-    spec = {**make("crust", "symmetric:0.4", scale="smoke", epochs=2, share=0.5), "limit": 120}
+    spec = {**make("crust", "symmetric:0.4", scale="smoke", epochs=2, fraction=0.5), "limit": 120}
     run_spec(spec, folder, keep_every=1)
     return folder
 

@@ -149,7 +149,7 @@ def test_recipes_have_every_setting(name):
     settings = {key: value for key, value in found.items() if key not in recipe.OPTIONS}
     assert set(settings) == {*TrainSettings.model_fields, *kind.Settings.model_fields} - {"stop_after"}
     experiment, own = split_settings(settings, kind.Settings)
-    assert kind(own).settings.share == 0.5
+    assert kind(own).settings.fraction == 0.5
     where = {"cifar10-paper": (80, 100), "webvision-paper": (30, 60)}[name]
     rates = [experiment.rate_at(epoch, experiment.epochs) for epoch in range(experiment.epochs)]
     assert tuple(i for i in range(1, len(rates)) if rates[i] != rates[i - 1]) == where
@@ -173,7 +173,7 @@ WRONG = {
     "train digits --model resnet33": r"unknown model 'resnet33'.*did you mean",
     "train digits --set shar=0.5": r"unknown setting 'shar'.*did you mean 'share'",
     "train digits --set share": r"--set share has no value",
-    "train digits --set share=2": r"share is 2",
+    "train digits --set fraction=2": r"fraction is 2",
     "train digits --coreset most": r"share",
     "train digits --epochs 0": r"epochs is 0",
     "train digits --mixed-precision half": r"mixed_precision is 'half'",

@@ -56,7 +56,7 @@ def test_the_recipe_on_a_small_network(files, tmp_path, capsys):
     lines = lines_of(folder)
     assert [[key for key in line if key.startswith("test_")] for line in lines] == [KEYS, KEYS]
     assert [lines[-1][key] for key in KEYS] == pytest.approx(measured(folder, files, 32))
-    assert lines[0]["chosen"] == 9  # half of the 18 that are whole
+    assert lines[0]["n_selected"] == 9  # half of the 18 that are whole
     assert "clean" not in lines[0]  # nobody knows which labels are right
     full = yaml.safe_load((folder / "recipe.yaml").read_text())
     assert (full["data"], full["data_dir"], full["method"]) == ("webvision", str(files), "crust-paper")
@@ -113,6 +113,6 @@ def test_two_processes(files, tmp_path):
     done = subprocess.run([*start, *words.split()], env=environment, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     lines = lines_of(folder)
-    assert [line["chosen"] for line in lines] == [9, 9]
+    assert [line["n_selected"] for line in lines] == [9, 9]
     assert [lines[-1][key] for key in KEYS] == pytest.approx(measured(folder, files, 32))
     assert done.stdout.count("imagenet top-2 accuracy: last") == 1  # one of them speaks

@@ -74,11 +74,11 @@ def test_verdicts(comparisons, all_of_them, on_the_whole):
 
 
 def test_a_size_by_the_noise_is_read_against_half():
-    told = {"knowledge": {"noise_rate": {"value": 0.25, "source": "estimated"}}}
+    told = {"noise_info": {"noise_rate": {"value": 0.25, "source": "estimated"}}}
     lines = [
         *(made("crust", "symmetric:0.2", last, seed) for seed, last in enumerate((0.60, 0.62))),
-        {**made("crust", "symmetric:0.2", 0.64, 1, share="auto"), "facts": told},
-        made("crust", "symmetric:0.8", 0.2, share="auto"),  # nothing to be read against
+        {**made("crust", "symmetric:0.2", 0.64, 1, fraction="auto"), "facts": told},
+        made("crust", "symmetric:0.8", 0.2, fraction="auto"),  # nothing to be read against
     ]
     one = found_of(lines)["As many as are right"]
     assert one.sentences[1] == "Against half of the examples: symmetric 0.2 +2.0 points."
@@ -179,7 +179,7 @@ def test_weights():
 
 
 def sizes(method, *rows):
-    return [made(method, HALF, last, share=share, clean=(0.5, early, late)) for share, last, early, late in rows]
+    return [made(method, HALF, last, fraction=share, clean=(0.5, early, late)) for share, last, early, late in rows]
 
 
 def test_coreset_size():
@@ -191,7 +191,7 @@ def test_coreset_size():
     assert found["Over the epochs"].verdict == f"{unknown}holds in part for `crust`"
     assert "`crust`: 30% +10.0 (1), 50% +10.0 (1), 70% +0.0 (1)" in found["Over the epochs"].sentences[0]
     assert found["The best size"].verdict == f"{unknown}holds for `crust`"
-    worse = [made("crust", HALF, 0.6, share=0.7), *lines[:2]]
+    worse = [made("crust", HALF, 0.6, fraction=0.7), *lines[:2]]
     assert found_of(worse)["The best size"].verdict == f"{unknown}holds in part for `crust`"
 
 

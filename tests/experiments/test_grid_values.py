@@ -52,8 +52,8 @@ def read(folder, text):
         ("seeds: 1000000000", "line 3: seeds is 1000000000: give at most 10000, or a list"),
         ("seeds: [99999999999999999999]", "line 3: seed 99999999999999999999 is too large: give one up to"),
         ("learning_rate: .inf", "line 3: setting learning_rate is inf: give a finite number"),
-        ("runs:\n- method: crust\n  share: 5", r"line 5: setting share is 5\.0: give a share above 0 and up to 1"),
-        ("runs:\n- method: crust\n  rule: greedy", "line 5: rule=greedy needs the clusters of whole groups"),
+        ("runs:\n- method: crust\n  share: 5", r"line 5: setting fraction is 5\.0: give a share above 0 and up to 1"),
+        ("runs:\n- method: crust\n  selection: greedy", "line 5: selection=greedy needs the clusters of whole groups"),
         ("model: 2020-13-45", "is no YAML: month must be in 1..12"),
         ("model: &a [*a]", "is no grid: something in it is a part of itself"),
         (f"model: {'[' * 1000}{']' * 1000}", "is no YAML that can be read: it is nested too deeply"),
@@ -79,10 +79,10 @@ def test_right_values(tmp_path):
 
 def test_no_drops_are_a_value_too(tmp_path):
     (spec,) = read(tmp_path, f"{TOP}drops: []\ntests: []\n")
-    assert spec["experiment"]["drops"] == []
+    assert spec["experiment"]["lr_milestones"] == []
     assert "tests" not in spec
     some = read(tmp_path, f"{TOP}drops: [[], [0.5]]\n")
-    assert [spec["experiment"]["drops"] for spec in some] == [[], [0.5]]
+    assert [spec["experiment"]["lr_milestones"] for spec in some] == [[], [0.5]]
 
 
 def test_names_may_come_from_an_alias(tmp_path):

@@ -19,11 +19,11 @@ def test_cifar_runs_are_the_papers(name):
         assert (spec["model"], spec["limit"], spec["augment"]) == ("resnet32", None, True)
         assert (run["epochs"], run["batch_size"], run["learning_rate"]) == (120, 128, 0.1)
         assert (run["momentum"], run["weight_decay"]) == (0.9, 5e-4)
-        assert [round(share * 120) for share in run["drops"]] == [80, 100]
+        assert [round(share * 120) for share in run["lr_milestones"]] == [80, 100]
 
 
 def test_webvision_runs_are_the_papers():
     for spec in EXPERIMENTS["table3"].specs("paper"):
         run = spec["experiment"]
         assert (spec["model"], spec["data"], run["epochs"]) == ("timm:inception_resnet_v2", "webvision", 90)
-        assert [round(share * 90) for share in run["drops"]] == [30, 60]
+        assert [round(share * 90) for share in run["lr_milestones"]] == [30, 60]

@@ -47,8 +47,8 @@ def test_what_stands_below_the_table_is_what_was_measured():
     few, asymmetric = "symmetric:0.2", "derangement:0.4"
     text = (ROOT / "README.md").read_text()
     assert (
-        f"reaches {last('crust', few, share='auto')} instead of {last('crust', few)}, at "
-        f"{passes('crust', few, share='auto')} times the passes of plain training (`co-teaching` "
+        f"reaches {last('crust', few, fraction='auto')} instead of {last('crust', few)}, at "
+        f"{passes('crust', few, fraction='auto')} times the passes of plain training (`co-teaching` "
         f"{last('co-teaching', few)} at {passes('co-teaching', few)}; the same seed)"
     ) in text
     assert f"{last('co-teaching', asymmetric)} to {last('crust', asymmetric)} (one seed)" in text
@@ -63,7 +63,7 @@ def test_what_stands_below_the_table_is_what_was_measured():
     assert (
         f"`crust` and `crust-paper` reach {last('crust', most)}, the best of the eight baselines, "
         f"`{best}`, {100 * reached[best]:.1f} (one seed), and `crust` with "
-        f"`share=auto` {last('crust', most, share='auto')}."
+        f"`fraction=auto` {last('crust', most, fraction='auto')}."
     ) in text
 
 

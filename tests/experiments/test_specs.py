@@ -13,11 +13,11 @@ from crust.experiments.specs import same
 
 
 def test_a_spec_holds_every_setting_and_survives_json():
-    spec = make("crust", "symmetric:0.5", share=0.3)
+    spec = make("crust", "symmetric:0.5", fraction=0.3)
     assert spec["settings"]["share"] == 0.3
     assert "alpha" in spec["settings"]
     assert spec["experiment"]["learning_rate"] == 0.1
-    assert spec["experiment"]["drops"] == [2 / 3, 5 / 6]
+    assert spec["experiment"]["lr_milestones"] == [2 / 3, 5 / 6]
     again = json.loads(json.dumps(spec))
     assert again == spec
     assert key(again) == key(spec)

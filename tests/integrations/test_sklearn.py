@@ -122,8 +122,8 @@ def test_networks_of_ones_own(blobs):
 
 def test_settings_reach_method_and_experiment(blobs):
     x, y, _ = blobs
-    found = CrustClassifier(epochs=3, settings={"share": 0.2, "epochs": 2}, random_state=0).fit(x, y)
-    assert [line["chosen"] for line in found.history_] == [150, 30]
+    found = CrustClassifier(epochs=3, settings={"fraction": 0.2, "epochs": 2}, random_state=0).fit(x, y)
+    assert [line["n_selected"] for line in found.history_] == [150, 30]
     with pytest.raises(InputError, match="did you mean 'share'"):
         CrustClassifier(settings={"shar": 0.2}).fit(x, y)
     with pytest.raises(InputError, match="did you mean 'crust'"):

@@ -25,7 +25,7 @@ from crust.methods import METHODS
 ROOT = Path(__file__).parents[2]
 # What makes a method cheap enough for many small runs, or fit for them at all; everything else is its default.
 CHEAP = {
-    "crust-released": {"warmup": 1},
+    "crust-released": {"select_after": 1},
     "d2l": {"examples": 40, "group": 20, "neighbours": 5},
     "incv": {"sub_epochs": 1},
     "l-dmi": {"dmi_batch_size": 30},
@@ -38,7 +38,7 @@ PATIENT = {
     "gce": {"learning_rate": 0.1, "epochs": 12},
     "incv": {"sub_epochs": 3},
     "mentornet": {"mentor_steps": 300},
-    "small-loss": {"warmup": 4},
+    "small-loss": {"select_after": 4},
 }
 
 
@@ -142,7 +142,7 @@ def test_its_cost_is_counted(name):
     result = whole(name)
     passes = [line["passes"] for line in result.history]
     assert all(a["forward"] <= b["forward"] for a, b in pairwise(passes))
-    chosen = sum(result.history["chosen"])
+    chosen = sum(result.history["n_selected"])
     assert passes[-1]["forward"] >= passes[-1]["backward"] > 0
     assert passes[-1]["forward"] >= 0.5 * chosen
     assert all(line["seconds"]["epoch"] >= 0 for line in result.history)
@@ -164,7 +164,7 @@ def test_two_classes_and_a_hundred(name, classes):
     true = np.arange(n) % classes
     x = (rng.normal(size=(classes, 8))[true] * 2 + rng.normal(size=(n, 8))).astype(np.float32)
     given = np.where(rng.random(n) < 0.2, (true + 1) % classes, true)
-    more = {"share": 0.5} if name == "crust-released" else {}
+    more = {"fraction": 0.5} if name == "crust-released" else {}
     result = crust.fit(
         "mlp",
         Examples(torch.from_numpy(x), given, list(range(classes)), "features"),
@@ -191,7 +191,7 @@ def test_labels_that_are_all_equal_get_a_sentence(name, tmp_path):
 def test_an_oracle_without_a_right_label_trains_on_nobody():
     truth = (examples().labels + 1) % 3
     result = fit("oracle", true_labels=truth)
-    assert result.history["chosen"] == [0, 0, 0]
+    assert result.history["n_selected"] == [0, 0, 0]
     trained = result.recorder.context.networks[0].state_dict()
     assert all(value.equal(trained[name]) for name, value in network().state_dict().items())
 
@@ -200,10 +200,10 @@ def test_an_oracle_without_a_right_label_trains_on_nobody():
 def test_true_labels_change_nothing_but_what_is_measured(name):
     with_truth = start(name, model=network(norm=True, dropout=0.1), true_labels=clouds()[2])
     assert same(with_truth, whole(name))
-    measured = {"clean", "clean_weighted", "train_true_accuracy"}
+    measured = {"clean_fraction", "clean_fraction_weighted", "train_true_accuracy"}
     lines = [{k: v for k, v in line.items() if k not in measured} for line in told(with_truth.history)]
     assert lines == told(whole(name).history)
-    assert all(0 <= value <= 1 for value in with_truth.history["clean"])
+    assert all(0 <= value <= 1 for value in with_truth.history["clean_fraction"])
 
 
 # ------------------------------------------------------------ slow: SIGKILL, two processes

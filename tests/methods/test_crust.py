@@ -60,7 +60,7 @@ def algorithm_1(proxies, predictions, k):
 
 def test_crust_paper_is_algorithm_1():
     found = context()
-    method = METHODS["crust-paper"](METHODS["crust-paper"].Settings(share=0.3))
+    method = METHODS["crust-paper"](METHODS["crust-paper"].Settings(fraction=0.3))
     selection = method.begin_epoch(found)
     medoids, clusters = algorithm_1(*by_hand(found), 18)
     assert set(selection.indices.tolist()) == set(medoids)
@@ -74,7 +74,7 @@ def test_crust_paper_is_algorithm_1():
 
 def test_crust_paper_mixes_inputs_and_labels():
     found = context()
-    method = METHODS["crust-paper"](METHODS["crust-paper"].Settings(share=0.3))
+    method = METHODS["crust-paper"](METHODS["crust-paper"].Settings(fraction=0.3))
     selection = method.begin_epoch(found)
     rows = np.arange(8)
     index = selection.indices[rows]
@@ -116,7 +116,7 @@ def test_the_released_rule_with_its_quirks(n, seed, share):
 
 def test_crust_released_waits_then_selects_then_mixes():
     kind = METHODS["crust-released"]
-    method = kind(kind.Settings(share=0.5))
+    method = kind(kind.Settings(fraction=0.5))
     assert method.begin_epoch(context(4)) is None
     found = context(5)
     selection = method.begin_epoch(found)
@@ -143,20 +143,20 @@ def test_crust_released_waits_then_selects_then_mixes():
 
 @pytest.mark.parametrize("share", ["auto", 0.4])
 def test_the_share_of_crust_is_set_or_found(share):
-    result = fit("crust", share=share, data=None, epochs=6, validation=0)
+    result = fit("crust", fraction=share, data=None, epochs=6, validation=0)
     lines = [line for line in result.history if line["counts"]]
     if share == "auto":
-        known = lines[-1]["knowledge"]["noise_rate"]
+        known = lines[-1]["noise_info"]["noise_rate"]
         assert "estimated" in known["source"]
-        assert lines[-1]["chosen"] == pytest.approx(90 * (1 - known["value"]), abs=1)
+        assert lines[-1]["n_selected"] == pytest.approx(90 * (1 - known["value"]), abs=1)
     else:
-        assert [line["chosen"] for line in lines] == [90] + [36] * 5
+        assert [line["n_selected"] for line in lines] == [90] + [36] * 5
         assert len(result.history) == 6  # nothing was estimated
-        assert "knowledge" not in lines[-1]
+        assert "noise_info" not in lines[-1]
 
 
 @pytest.mark.parametrize(
-    "own", [{"rule": "greedy"}, {"rule": "random"}, {"weights": "cluster"}, {"mixup": "cluster"}], ids=str
+    "own", [{"selection": "greedy"}, {"selection": "random"}, {"weights": "cluster"}, {"mixup": "cluster"}], ids=str
 )
 def test_what_needs_clusters_needs_the_budget_of_groups(own):
     kind = METHODS["crust"]
@@ -167,7 +167,7 @@ def test_what_needs_clusters_needs_the_budget_of_groups(own):
 
 
 def test_everything_comes_first_for_an_eighth_of_the_epochs():
-    method = METHODS["crust"](METHODS["crust"].Settings(share=0.5))
+    method = METHODS["crust"](METHODS["crust"].Settings(fraction=0.5))
     found = context()
     found.epochs = 40
     sizes = []
@@ -179,7 +179,7 @@ def test_everything_comes_first_for_an_eighth_of_the_epochs():
 
 def test_a_coreset_is_kept_between_selections():
     kind = METHODS["crust"]
-    method = kind(kind.Settings(share=0.5, warmup=1, every=3))
+    method = kind(kind.Settings(fraction=0.5, select_after=1, select_every=3))
     assert [method.looks_at_all(epoch, 8) for epoch in range(8)] == [
         False,
         True,

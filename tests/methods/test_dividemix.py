@@ -324,7 +324,7 @@ def test_it_learns_and_doubts_the_wrong_labels():
     assert doubts[~wrong].mean() < 0.3
     lines = [line for line in result.history if "labelled" in line]
     assert len(lines) == 6
-    assert lines[-1]["clean_weighted"] > 0.9  # purity of what is labelled
+    assert lines[-1]["clean_fraction_weighted"] > 0.9  # purity of what is labelled
 
 
 def test_a_run_that_is_stopped_after_warm_up_or_later_goes_on_as_if_it_was_not(tmp_path):

@@ -106,10 +106,10 @@ def test_strength_and_memory_by_the_type_of_the_noise(given, kind, expected):
 def test_the_type_is_not_estimated_where_it_does_not_matter():
     given = fit("elr", strength=1.0, memory=0.5)
     assert given.history["stage"] == ["train"] * 3
-    assert given.config["knowledge"] == {}
+    assert given.config["noise_info"] == {}
     estimated = fit("elr", memory=0.5)
     assert estimated.history["stage"][0] == "estimate 1"
-    assert estimated.config["knowledge"]["noise_type"]["source"] == "estimated"
+    assert estimated.config["noise_info"]["noise_type"]["source"] == "estimated"
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_a_matrix_that_is_known_spares_the_first_training():
     assert result.history["stage"] == ["corrected"] * 2
     assert result.history["diagonal"] == pytest.approx([0.7 + 0.3 / CLASSES] * 2)
     assert result.recorder.method.T.tolist() == known
-    told = result.config["knowledge"]["transitions"]  # by its mean diagonal
+    told = result.config["noise_info"]["transitions"]  # by its mean diagonal
     assert (told["value"], told["source"]) == (pytest.approx(0.7 + 0.3 / CLASSES, abs=1e-4), "given")
 
 

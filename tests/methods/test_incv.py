@@ -162,10 +162,10 @@ def test_no_noise_discards_nobody(monkeypatch):
 
 def test_the_noise_type_is_estimated_and_written_down():
     result = fit("incv", data=examples(300), epochs=2, iterations=1, sub_epochs=6, validation=0, learning_rate=0.1)
-    found = result.config["knowledge"]
+    found = result.config["noise_info"]
     assert found["noise_type"] == {"value": "asymmetric", "source": "estimated"}  # labels move to the next class
     assert found["noise_rate"]["source"] == "estimated"
-    given = fit("incv", **SMALL, noise_type="symmetric").config["knowledge"]["noise_type"]
+    given = fit("incv", **SMALL, noise_type="symmetric").config["noise_info"]["noise_type"]
     assert given == {"value": "symmetric", "source": "given"}
 
 
@@ -203,8 +203,8 @@ def test_the_published_recipe():
 def test_a_network_that_rests_costs_nothing():
     result = fit("incv", **SMALL, audit_every=100)
     first = result.history.lines[0]
-    held = len(result.recorder.context.labels) - first["chosen"]
-    assert first["passes"] == {"forward": first["chosen"] + held, "backward": first["chosen"]}
+    held = len(result.recorder.context.labels) - first["n_selected"]
+    assert first["passes"] == {"forward": first["n_selected"] + held, "backward": first["n_selected"]}
 
 
 # ------------------------------------------------------------ phase B
@@ -289,7 +289,7 @@ def test_nobody_selected_is_everybody():
         wrong = (network()(torch.from_numpy(x)).argmax(1).numpy() + 1) % CLASSES
     result = fit("incv", labels=wrong, learning_rate=1e-9, **SMALL)
     last = result.history.lines[-1]
-    assert (last["selected"], last["chosen"]) == (0, 90)
+    assert (last["selected"], last["n_selected"]) == (0, 90)
     assert not result.recorder.state.plan.method.joining.size  # who is there already does not join
 
 

@@ -74,7 +74,7 @@ def test_cross_entropy_first_then_the_determinant_from_its_best_weights():
     result = fit("l-dmi", epochs=4, dmi_learning_rate=1e-3)
     assert result.history["stage"] == ["cross-entropy"] * 4 + ["dmi"] * 4
     assert result.history["learning_rate"][4:] == [1e-3] * 4
-    assert result.history["chosen"][-1] == 81
+    assert result.history["n_selected"][-1] == 81
     assert "skipped" not in result.history.lines[-1]
     assert result.history["loss"][-1] < result.history["loss"][4]  # of the same whole batch
 

@@ -262,13 +262,13 @@ def test_dropout_follows_the_published_schedule():
 def test_the_rate_is_not_estimated_where_it_does_not_matter(settings):
     result = fit("mentornet", **settings)
     assert result.history["stage"] == ["train"] * 3
-    assert result.config["knowledge"] == {}
+    assert result.config["noise_info"] == {}
     assert result.history["percentile"] == [0.7] * 3
 
 
 def test_the_rate_is_estimated_by_default_and_chooses_the_percentile():
     result = fit("mentornet", mentor_steps=20)
-    known = result.config["knowledge"]["noise_rate"]
+    known = result.config["noise_info"]["noise_rate"]
     assert known["source"] == "estimated"
     assert result.history["percentile"][-1] == curricula.percentile("pd", known["value"])
 
@@ -309,7 +309,7 @@ def test_dd_writes_down_the_losses_of_its_first_stage(first_stage):
     clean = one._clean(context)
     trained_on = clean if first_stage == "clean" else np.arange(context.n)
     assert result.history["stage"] == ["losses"] * 3 + ["train"] * 3
-    assert result.history["chosen"] == [len(trained_on)] * 3 + [context.n] * 3
+    assert result.history["n_selected"] == [len(trained_on)] * 3 + [context.n] * 3
     assert one.dump.shape == (3, round(0.3 * context.n))
     assert np.isfinite(one.dump).all()
     first = network()

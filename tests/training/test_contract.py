@@ -58,8 +58,8 @@ def test_stages_that_depend_on_results_are_resumed_at_any_epoch(register, tmp_pa
     name = register(Growing)
     whole = fit(name)
     assert whole.history["stage"] == ["fit 0"] * 2 + ["fit 1"] * 2 + ["fit 2"] * 2
-    assert whole.history["chosen"][0] == 40
-    assert len(set(whole.history["chosen"])) > 1
+    assert whole.history["n_selected"][0] == 40
+    assert len(set(whole.history["n_selected"])) > 1
     for stop in range(1, 6):
         fit(name, run_dir=tmp_path, stop_after=stop, resume=stop > 1)
     parts = fit(name, run_dir=tmp_path, resume=True)
@@ -148,7 +148,7 @@ def test_an_empty_selection_is_an_epoch_without_a_step(register):
             return Selection(np.empty(0, np.int64)) if context.epoch else None
 
     result = fit(register(Nobody))
-    assert result.history["chosen"] == [81, 0, 0]
+    assert result.history["n_selected"] == [81, 0, 0]
     assert same(trained(result), trained(fit("erm", stop_after=1)))
 
 

@@ -33,7 +33,7 @@ def budgets(groups, k):
 @pytest.mark.parametrize("rule", ["greedy", "central", "small-loss", "random"])
 def test_every_rule_in_every_grouping_gives_a_whole_coreset(rule, grouping):
     proxies, predictions, losses, labels = problem(60, 1)
-    coreset = coreset_rules.choose(proxies, predictions, losses, labels, 0.4, grouping=grouping, rule=rule, seed=3)
+    coreset = coreset_rules.choose(proxies, predictions, losses, labels, 0.4, grouping=grouping, selection=rule, seed=3)
     groups = {"prediction": predictions, "label": labels, "none": np.zeros(60, int)}[grouping]
     assert len(coreset.indices) == len(set(coreset.indices.tolist())) == 24
     assert coreset.weights.sum() == 60
@@ -49,7 +49,7 @@ def test_every_rule_in_every_grouping_gives_a_whole_coreset(rule, grouping):
 def test_the_smallest_losses_of_each_group_are_chosen(n, seed, share):
     proxies, predictions, losses, labels = problem(n, seed)
     coreset = coreset_rules.choose(
-        proxies, predictions, losses, labels, share, grouping="prediction", rule="small-loss", seed=0
+        proxies, predictions, losses, labels, share, grouping="prediction", selection="small-loss", seed=0
     )
     k = max(1, round(share * n))
     expected = set()
@@ -63,7 +63,9 @@ def test_the_smallest_losses_of_each_group_are_chosen(n, seed, share):
 
 def test_most_central_is_the_smallest_sum_of_distances():
     proxies, predictions, losses, labels = problem(40, 5)
-    found = coreset_rules.choose(proxies, predictions, losses, labels, 0.3, grouping="label", rule="central", seed=0)
+    found = coreset_rules.choose(
+        proxies, predictions, losses, labels, 0.3, grouping="label", selection="central", seed=0
+    )
     for group, count in budgets(labels, 12).items():
         members = np.flatnonzero(labels == group)
         sums = np.linalg.norm(proxies[members, None] - proxies[None, members], axis=2).sum(axis=1)
@@ -75,7 +77,7 @@ def test_most_central_is_the_smallest_sum_of_distances():
 def test_random_follows_the_seed():
     parts = problem(40, 5)
     one, again, other = (
-        coreset_rules.choose(*parts, 0.3, grouping="none", rule="random", seed=seed).indices for seed in (1, 1, 2)
+        coreset_rules.choose(*parts, 0.3, grouping="none", selection="random", seed=seed).indices for seed in (1, 1, 2)
     )
     assert np.array_equal(one, again)
     assert not np.array_equal(np.sort(one), np.sort(other))
@@ -144,7 +146,7 @@ def test_with_a_budget_by_label_every_label_has_its_share_of_the_best(seed, shar
     n = int(rng.integers(4, 60))
     labels, losses, groups = rng.integers(0, 4, n), rng.random(n), rng.integers(0, 3, n)
     proxies = rng.random((n, 3))
-    given = {"grouping": "prediction", "rule": rule, "seed": 0}
+    given = {"grouping": "prediction", "selection": rule, "seed": 0}
     found = coreset_rules.choose(proxies, groups, losses, labels, share, **given, budget="label")
     k = max(1, round(share * n))
     assert len(found.indices) == len(set(found.indices.tolist())) == k

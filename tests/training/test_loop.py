@@ -22,15 +22,20 @@ from crust.data.batches import cut, walk
 from crust.errors import InputError
 from crust.training.loop import Diverged
 
-SMALL = {"share": 0.5, "warmup": 1}
-OWN = {"crust-released": SMALL, "random": {"share": 0.5}, "crust-paper": {"share": 0.5}, "crust": {"share": 0.5}}
+SMALL = {"fraction": 0.5, "select_after": 1}
+OWN = {
+    "crust-released": SMALL,
+    "random": {"fraction": 0.5},
+    "crust-paper": {"fraction": 0.5},
+    "crust": {"fraction": 0.5},
+}
 VARIANTS = {  # all methods with their defaults are in tests/methods/test_conformance.py
     **{name: {"method": name, **OWN.get(name, {})} for name in ("erm", "crust", "crust-released", "mixup", "random")},
-    "crust every second epoch": {"method": "crust", "every": 2, "warmup": 0, "partners": 2},
+    "crust every second epoch": {"method": "crust", "select_every": 2, "select_after": 0, "partners": 2},
     "crust by clusters": {"method": "crust", "weights": "cluster", "mixup": "cluster", "budget": "group"},
-    "crust auto": {"method": "crust", "share": "auto"},
+    "crust auto": {"method": "crust", "fraction": "auto"},
     "crust exact": {"method": "crust", "proxy": "exact", "mixup": "cluster", "budget": "group"},
-    "crust-paper features": {"method": "crust-paper", "proxy": "features", "every": 2},
+    "crust-paper features": {"method": "crust-paper", "proxy": "features", "select_every": 2},
     "erm adam": {"method": "erm", "optimizer": "adam", "clip_norm": 0.5},
     "dropout and batchnorm": {"method": "crust", "model": "rich"},
     "dropout and batchnorm, released": {"method": "crust-released", "model": "rich", **SMALL},
@@ -104,7 +109,7 @@ def test_a_bill_that_is_used_up_is_not_exceeded_by_resuming(tmp_path):
 
 def test_the_oracle_trains_on_clean_labels_alone():
     result = fit("oracle")
-    assert result.history["clean"] == [1.0] * 3
+    assert result.history["clean_fraction"] == [1.0] * 3
 
 
 @pytest.mark.parametrize("variant", ["crust", "crust-released", "dropout and batchnorm, released", "mixup", "random"])
@@ -137,10 +142,10 @@ def test_crust_learns_the_clouds():
 def test_a_line_of_the_history_says_what_happened(tmp_path):
     x, _, true = clouds(60, 1)
     seen = []
-    result = fit("crust", test_set=(x, true), true_labels=clouds()[2], report=seen.append, run_dir=tmp_path)
+    result = fit("crust", test_set=(x, true), true_labels=clouds()[2], on_epoch_end=seen.append, run_dir=tmp_path)
     line = result.history.lines[-1]
-    for name in ("epoch", "stage", "learning_rate", "loss", "batch_accuracy", "chosen", "test_accuracy", "passes",
-                 "val_accuracy", "clean", "clean_weighted", "train_accuracy", "train_true_accuracy"):  # fmt: skip
+    for name in ("epoch", "stage", "learning_rate", "loss", "batch_accuracy", "n_selected", "test_accuracy", "passes",
+                 "val_accuracy", "clean_fraction", "clean_fraction_weighted", "train_accuracy", "train_true_accuracy"):  # fmt: skip
         assert name in line
     assert [entry["epoch"] for entry in result.history] == [0, 1, 2]
     assert seen == result.history.lines
@@ -230,11 +235,11 @@ def test_a_set_that_augments_by_itself_is_looked_at_without():
         def __getitem__(self, i):
             return torch.from_numpy(x[i]) + torch.randn(5), int(given[i])
 
-    result = fit("crust", data=Noisy(), plain_set=(x, given), validation=0)
+    result = fit("crust", data=Noisy(), train_eval_set=(x, given), validation=0)
     context = result.recorder.context
     assert context.plain.kind == "features"
     with pytest.raises(InputError, match=r"60 examples|90 labels"):
-        fit("crust", data=Noisy(), plain_set=(x[:60], given[:60]), validation=0)
+        fit("crust", data=Noisy(), train_eval_set=(x[:60], given[:60]), validation=0)
 
 
 # ------------------------------------------------------------ batches
@@ -294,9 +299,9 @@ def test_a_rate_that_is_too_large_is_named():
         ({"model": "resnet9"}, "unknown model 'resnet9'"),
         ({"labels": np.zeros(90, int)}, "training needs at least two classes"),
         ({"labels": np.full(90, 7)}, "unknown class in row 0 of the labels .7."),
-        ({"method": "crust", "share": 1.5}, "setting share is 1.5"),
-        ({"method": "crust", "share": "some"}, "setting share"),
-        ({"method": "crust-released", "share": 0.001, "warmup": 0}, "rounds down to no example"),
+        ({"method": "crust", "fraction": 1.5}, "setting fraction is 1.5"),
+        ({"method": "crust", "fraction": "some"}, "setting fraction"),
+        ({"method": "crust-released", "fraction": 0.001, "select_after": 0}, "rounds down to no example"),
         ({"validation": 1.0}, "the validation share is 1"),
     ],
 )
@@ -320,8 +325,8 @@ def test_an_example_without_a_label_gets_a_sentence():
     ("change", "named"),
     [
         ({"epochs": 5}, "experiment.epochs (was 4, is 5)"),
-        ({"share": 0.25}, "settings.share (was 0.5, is 0.25)"),
-        ({"method": "erm", "share": None}, "method (was crust, is erm)"),
+        ({"fraction": 0.25}, "settings.fraction (was 0.5, is 0.25)"),
+        ({"method": "erm", "fraction": None}, "method (was crust, is erm)"),
         ({"data": examples(90, 1)}, "data (was "),
         ({"labels": np.arange(90) % 3}, "data (was "),
         ({"validation": 0.2}, "validation (was 0.1, is 0.2)"),
@@ -331,7 +336,7 @@ def test_an_example_without_a_label_gets_a_sentence():
     ],
 )
 def test_a_change_is_refused_and_named(tmp_path, change, named):
-    arguments = {"method": "crust", "share": 0.5, "epochs": 4, "run_dir": tmp_path}
+    arguments = {"method": "crust", "fraction": 0.5, "epochs": 4, "run_dir": tmp_path}
     fit(**arguments, stop_after=1)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     changed = {name: value for name, value in {**arguments, **change}.items() if value is not None}

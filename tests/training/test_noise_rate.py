@@ -39,7 +39,7 @@ def test_the_estimate_lies_near_the_truth(monkeypatch, kind, expected):
     result = crust.fit("mlp", digits.train, labels=wrong, method="asks", **arguments)
     assert result.history["stage"] == ["estimate 1"] * 5 + ["estimate 2"] * 5 + ["train"]
     real = float((wrong != digits.train.labels).mean())
-    known = result.config["knowledge"]
+    known = result.config["noise_info"]
     assert known["noise_rate"] == {"value": pytest.approx(real, abs=TOLERANCE), "source": "estimated"}
     assert known["noise_type"] == {"value": expected, "source": "estimated"}
 

@@ -14,9 +14,9 @@ class Own(Settings):
 
 
 def test_settings_are_sorted_into_the_experiments_and_the_methods():
-    experiment, own = split_settings({"epochs": 7, "share": 0.3}, Own)
+    experiment, own = split_settings({"epochs": 7, "fraction": 0.3}, Own)
     assert experiment == TrainSettings(epochs=7)
-    assert own == Own(share=0.3)
+    assert own == Own(fraction=0.3)
 
 
 @pytest.mark.parametrize(
@@ -27,9 +27,12 @@ def test_settings_are_sorted_into_the_experiments_and_the_methods():
         ({"epochs": 0}, "setting epochs is 0: input should be greater than or equal to 1"),
         ({"epochs": "many"}, "setting epochs is 'many': input should be a valid integer"),
         ({"learning_rate": -1.0}, "setting learning_rate is -1.0: input should be greater than 0"),
-        ({"drops": (1.5,)}, r"setting drops is \(1.5,\): drops are shares of the epochs, between 0 and 1"),
+        (
+            {"lr_milestones": (1.5,)},
+            r"setting lr_milestones is \(1.5,\): milestones are shares of the epochs, between 0 and 1",
+        ),
         ({"optimizer": "sgdd"}, "setting optimizer is 'sgdd': input should be 'sgd', 'adam' or 'adamw'"),
-        ({"share": 1.5}, "setting share is 1.5: input should be less than or equal to 1"),
+        ({"fraction": 1.5}, "setting fraction is 1.5: input should be less than or equal to 1"),
     ],
 )
 def test_a_mistake_gets_one_sentence(given, sentence):
@@ -61,7 +64,7 @@ def test_the_audit_looks_about_ten_times_and_always_at_the_end():
 
 
 def test_drops_are_sorted_and_settings_cannot_be_changed():
-    settings = TrainSettings(drops=(0.9, 0.1))
+    settings = TrainSettings(lr_milestones=(0.9, 0.1))
     assert settings.drops == (0.1, 0.9)
     with pytest.raises(ValueError, match="frozen"):
         settings.epochs = 3

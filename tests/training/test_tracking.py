@@ -25,7 +25,7 @@ def same(found, history):
 def test_every_number_of_the_history_and_nothing_changes(tmp_path):
     tracked = fit("crust", run_dir=tmp_path / "a", trackers=["tensorboard"])
     found = events(tmp_path / "a")
-    assert {"loss", "val_accuracy", "chosen", "seconds/epoch", "passes/forward"} <= set(found)
+    assert {"loss", "val_accuracy", "n_selected", "seconds/epoch", "passes/forward"} <= set(found)
     same(found, tracked.history)
     plain = fit("crust")
     assert (told(tracked.history), weights(tracked)) == (told(plain.history), weights(plain))

@@ -30,8 +30,8 @@ def find_label_issues(
     Args:
         labels: one label an example: whole numbers or text, as a list, an array or a pandas Series.
         pred_probs: (n, classes) probabilities of networks that were not trained on the examples they judge. Labels
-            that are whole numbers are columns; with labels as text the columns are those that a DataFrame names, or else the classes
-            in sorted order.
+            that are whole numbers are columns; with labels as text the columns are those that a DataFrame names, or
+            else the classes in sorted order.
         features: (n, d) numbers, on one scale; probabilities are then made from them (`crust.audit.feature_probs`).
         progress: show a bar on stderr where it takes longer than two seconds.
 

@@ -181,7 +181,7 @@ def train(
         "epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate, "seed": seed, "workers": workers,
         "mixed_precision": mixed_precision, "keep_every": keep_every,
     }  # fmt: skip
-    words = [*(setting or []), *([] if coreset is None else [f"share={coreset}"])]
+    words = [*(setting or []), *([] if coreset is None else [f"fraction={coreset}"])]
     settings = recipes.parse_settings(words) | _without_none(shortcuts)
     if budget is not None:
         settings["max_passes"] = _passes(budget)
@@ -235,7 +235,7 @@ def run(options: dict[str, Any], settings: dict[str, Any], output: Path | None, 
                 augment=options.get("augment"),
                 run_dir=folder,
                 resume=resume,
-                report=report,
+                on_epoch_end=report,
                 trackers=options.get("trackers", ()),
                 **settings,
             )

@@ -59,11 +59,11 @@ def epoch_text(line: dict[str, Any], epochs: int, seconds: float, left: float) -
     """One epoch in one line.
 
     Example:
-        >>> epoch_text({"epoch": 2, "test_accuracy": 0.5, "clean": 0.9}, 10, 1.5, 90)
+        >>> epoch_text({"epoch": 2, "test_accuracy": 0.5, "clean_fraction": 0.9}, 10, 1.5, 90)
         'epoch 3/10 · test 50.0 % · clean 90.0 % · 1.5 s · 1 min 30 s left'
     """
     parts = [f"epoch {line['epoch'] + 1}/{epochs}"]
-    for name, key in (("test", "test_accuracy"), ("val", "val_accuracy"), ("clean", "clean")):
+    for name, key in (("test", "test_accuracy"), ("val", "val_accuracy"), ("clean", "clean_fraction")):
         if line.get(key) is not None:
             parts.append(f"{name} {percent(line[key])}")
     return " · ".join([*parts, duration(seconds), f"{duration(left)} left"])

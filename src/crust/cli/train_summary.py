@@ -38,14 +38,14 @@ def print_summary(result: Result, options: dict[str, Any], seconds: float, resum
         if found["last"] is not None:
             last, last10, best = (percent(found[each]) for each in ("last", "last10", "best"))
             typer.echo(f"{name}: last {last}, mean of the last ten {last10}, best {best}")
-    for name, known in ((lines[-1].get("knowledge") or {}) if lines else {}).items():
+    for name, known in ((lines[-1].get("noise_info") or {}) if lines else {}).items():
         shown = percent(known["value"]) if isinstance(known["value"], float) else known["value"]
         typer.echo(f"{name.replace('_', ' ')}: {shown}, {known['source']}")
     if lines and "stopped" in lines[-1]:
         passes = sum(lines[-1]["passes"].values())
         typer.echo(f"stopped after {passes} passes on examples, as the budget says")
-    if lines and lines[-1].get("clean") is not None:
-        typer.echo(f"right labels among those trained on: {percent(lines[-1]['clean'])}")
+    if lines and lines[-1].get("clean_fraction") is not None:
+        typer.echo(f"right labels among those trained on: {percent(lines[-1]['clean_fraction'])}")
     if result.recorder is not None and "val_accuracy" in history.lines[-1]:
         typer.echo(f"kept: the model of epoch {result.recorder.state.best_epoch}, the best on held-out noisy labels")
     typer.echo(f"written to: {folder}")

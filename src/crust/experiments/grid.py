@@ -169,8 +169,8 @@ def titles(specs: Sequence[Spec]) -> list[str]:
 
     Example:
         >>> from crust.experiments import make
-        >>> titles([make("crust", "true", share=share) for share in (0.3, 0.5)])
-        ['cifar10 true crust share=0.3 seed 0', 'cifar10 true crust share=0.5 seed 0']
+        >>> titles([make("crust", "true", fraction=share) for share in (0.3, 0.5)])
+        ['cifar10 true crust fraction=0.3 seed 0', 'cifar10 true crust fraction=0.5 seed 0']
     """
     names = {key(spec): name for name, some in by_seeds(specs) for spec in some}
     return [title(spec, names[key(spec)]) for spec in specs]
@@ -181,9 +181,9 @@ def by_seeds(specs: Sequence[Spec]) -> list[tuple[str, list[Spec]]]:
 
     Example:
         >>> from crust.experiments import make
-        >>> specs = [make("crust", "true", share=share, seed=seed) for seed in (0, 1) for share in (0.3, 0.5)]
+        >>> specs = [make("crust", "true", fraction=share, seed=seed) for seed in (0, 1) for share in (0.3, 0.5)]
         >>> [(name, len(some)) for name, some in by_seeds(specs)]
-        [('crust share=0.3', 2), ('crust share=0.5', 2)]
+        [('crust fraction=0.3', 2), ('crust fraction=0.5', 2)]
     """
     groups: dict[str, list[Spec]] = {}
     datasets: dict[str, list[Spec]] = {}

@@ -18,7 +18,7 @@ from crust.noise import parse_noise
 from crust.training.settings import TrainSettings
 
 OWN = ("method", "labels", "seeds", "data", "limit", "model", "augment", "validation", "scale")
-LISTS = ("drops", "tests")  # settings that are lists themselves
+LISTS = ("lr_milestones", "tests")  # settings that are lists themselves
 
 
 def read_grid(path: str | Path, scale: str | None = None, seeds: Iterable[int] | None = None) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from crust.errors import InputError
 from crust.experiments.result_schema import fault
-from crust.experiments.specs import same
+from crust.experiments.specs import same, with_present_names
 
 BEGIN = '{"key":'  # of every line
 log = logging.getLogger("crust")
@@ -49,7 +49,7 @@ def read(path: str | Path, *, named: bool = False) -> list[dict[str, Any]]:
             if not text.strip():
                 continue
             some, whole = _parse(text, f"line {number} of {file}")
-            found |= {line["key"]: line for line in some}
+            found |= {line["key"]: with_present_names(line) for line in some}
             if not whole:
                 cut.append(number)
         if named and file == place and cut and len(found) == before:

@@ -20,8 +20,16 @@ from crust.fitting import fit
 from crust.runs.data import labels_of
 from crust.runs.result import Result
 
-FACTS = ("share", "noise_rate", "knowledge", "stopped")
-CURVES = ("test_accuracy", "val_accuracy", "train_accuracy", "train_true_accuracy", "clean", "clean_weighted", "chosen")
+FACTS = ("fraction", "noise_rate", "noise_info", "stopped")
+CURVES = (
+    "test_accuracy",
+    "val_accuracy",
+    "train_accuracy",
+    "train_true_accuracy",
+    "clean_fraction",
+    "clean_fraction_weighted",
+    "n_selected",
+)
 
 
 def run(
@@ -68,7 +76,7 @@ def run(
         augment=spec["augment"],
         run_dir=folder,
         resume=True,
-        report=report,
+        on_epoch_end=report,
         keep_every=keep_every,
         workers=workers,
         top=5 if spec.get("tests") else None,

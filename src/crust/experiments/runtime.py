@@ -55,7 +55,7 @@ def planned(spec: Spec, size: Size) -> float:
         True
     """
     settings = TrainSettings(**spec["experiment"])
-    share = spec["settings"].get("share")
+    share = spec["settings"].get("fraction")
     chosen = share if isinstance(share, float) else 1.0
     found = 0.0
     for stage in stages_of(spec, size):

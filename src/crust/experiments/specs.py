@@ -137,6 +137,33 @@ def key(spec: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
 
 
+# Names that settings and results had when lines were recorded; everything that reads a line sees the present ones.
+OLD_NAMES = {
+    "experiment": {"drops": "lr_milestones"},
+    "settings": {"share": "fraction", "every": "select_every", "rule": "selection"},
+    "curves": {"clean": "clean_fraction", "clean_weighted": "clean_fraction_weighted", "chosen": "n_selected"},
+    "facts": {"share": "fraction", "knowledge": "noise_info"},
+}
+SELECTING = ("crust", "crust-paper", "crust-released", "random", "small-loss")  # whose `warmup` is now `select_after`
+
+
+def with_present_names(line: dict[str, Any]) -> dict[str, Any]:
+    """A recorded line, or a specification alone, with the present names of its settings, curves and facts.
+
+    Example:
+        >>> with_present_names({"method": "crust", "settings": {"share": 0.3, "warmup": 2}})["settings"]
+        {'fraction': 0.3, 'select_after': 2}
+    """
+    if isinstance(line.get("spec"), dict):
+        line = {**line, "spec": with_present_names(line["spec"])}
+    for part, names in OLD_NAMES.items():
+        if part == "settings" and line.get("method") in SELECTING:
+            names = {**names, "warmup": "select_after"}
+        if isinstance(line.get(part), dict):
+            line = {**line, part: {names.get(name, name): value for name, value in line[part].items()}}
+    return line
+
+
 def same(old: dict[str, Any], spec: dict[str, Any]) -> bool:
     """Whether a run that was made is the run that is asked for.
 
@@ -144,8 +171,8 @@ def same(old: dict[str, Any], spec: dict[str, Any]) -> bool:
 
     Example:
         >>> new = make("crust", "true")
-        >>> old = {**new, "settings": {name: new["settings"][name] for name in ("share", "rule")}}
-        >>> same(old, new), same(old, make("crust", "true", share=0.3))
+        >>> old = {**new, "settings": {name: new["settings"][name] for name in ("fraction", "selection")}}
+        >>> same(old, new), same(old, make("crust", "true", fraction=0.3))
         (True, False)
     """
     return old["method"] == spec["method"] and today(old) == spec
@@ -157,7 +184,7 @@ def today(old: dict[str, Any]) -> dict[str, Any]:
     Example:
         >>> old = {"method": "random", "experiment": {"epochs": 3}, "settings": {}}
         >>> today(old)["settings"], today(old)["experiment"]["batch_size"]
-        ({'share': 0.5, 'warmup': 0}, 128)
+        ({'fraction': 0.5, 'select_after': 0}, 128)
     """
     if old["method"] not in METHODS:  # of another version of crust
         return old

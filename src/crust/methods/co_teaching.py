@@ -87,7 +87,7 @@ class CoTeaching(Method):
         if self.tally is None:
             self.tally = Tally(context.n)
         rate, ramp = (
-            context.knowledge["noise_rate"].value,
+            context.noise_info["noise_rate"].value,
             settings.ramp or stretched(10, 200, context.epochs, context.n),
         )
         self.forget = forget_rate(context.epoch, rate, ramp, settings.power, settings.schedule == "released")

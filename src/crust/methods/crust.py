@@ -29,12 +29,12 @@ from crust.training.noise_estimation import Rate
 
 
 class CrustSettings(Settings):
-    share: float | Literal["auto"] = 0.5  # of the training examples; auto: one minus the noise rate
+    fraction: float | Literal["auto"] = 0.5  # of the training examples; auto: one minus the noise rate
     noise_rate: Rate = "estimate"  # for auto: the share of wrong labels, or where to take it from
     grouping: coreset_rules.Grouping = "prediction"
-    rule: coreset_rules.Rule = "central"
+    selection: coreset_rules.Rule = "central"
     budget: coreset_rules.Budget = (
-        "label"  # who gets its part of the share: every given label, so that none starves, or group
+        "label"  # who gets its part of the fraction: every given label, so that none starves, or group
     )
     proxy: Literal["logits", "features", "exact"] = "logits"
     weights: coreset_rules.Weights = "none"
@@ -42,8 +42,8 @@ class CrustSettings(Settings):
     mix_labels: bool = True  # False: an example keeps its own label
     alpha: float = Field(1.0, gt=0)  # of Beta(alpha, alpha)
     partners: int = Field(1, ge=1)
-    warmup: int | None = Field(None, ge=0)  # epochs on everything first; None: an eighth of all, from 1 to 5
-    every: int = Field(1, ge=1)
+    select_after: int | None = Field(None, ge=0)  # epochs on everything first; None: an eighth of all, from 1 to 5
+    select_every: int = Field(1, ge=1)
 
 
 class Crust(Method):
@@ -54,47 +54,47 @@ class Crust(Method):
 
     def __init__(self, settings: CrustSettings):
         super().__init__(settings)
-        share = self.settings.share
-        if share != "auto" and not 0 < share <= 1:
-            raise InputError(f"setting share is {share}: give a share above 0 and up to 1, or auto")
+        fraction = self.settings.fraction
+        if fraction != "auto" and not 0 < fraction <= 1:
+            raise InputError(f"setting fraction is {fraction}: give one above 0 and up to 1, or auto")
         if self.settings.budget == "label":
             self._check_budget()
-        self.estimates_itself = share != "auto"  # the noise rate then chooses nothing
+        self.estimates_itself = fraction != "auto"  # the noise rate then chooses nothing
         self.coreset: Coreset | None = None
         self.partners: NDArray[np.int64] | None = None
 
     def _check_budget(self) -> None:
         """What goes by clusters needs medoids of groups, and so does facility location."""
         settings = self.settings
-        other = {"rule": settings.rule in ("greedy", "random"), "weights": settings.weights == "cluster"}
+        other = {"selection": settings.selection in ("greedy", "random"), "weights": settings.weights == "cluster"}
         other["mixup"] = settings.mixup == "cluster"
         for name in (name for name, wrong in other.items() if wrong):
             raise InputError(f"{name}={getattr(settings, name)} needs the clusters of whole groups: set budget=group")
 
     def looks_at_all(self, epoch: int, epochs: int) -> bool:
-        since = epoch - warmup_of(self.settings.warmup, epochs)
-        return since >= 0 and since % self.settings.every == 0
+        since = epoch - warmup_of(self.settings.select_after, epochs)
+        return since >= 0 and since % self.settings.select_every == 0
 
     def begin_epoch(self, context: Context) -> Selection | None:
         settings = self.settings
         self.partners = None
-        if context.epoch < warmup_of(settings.warmup, context.epochs):
+        if context.epoch < warmup_of(settings.select_after, context.epochs):
             if settings.mixup != "coreset":
                 return None
             self.partners = context.rng("partners").permutation(context.n)  # the coreset is everyone as yet
             return Selection(np.arange(context.n), partners=self.partners)
         facts: dict[str, Any] = {}
         if self.looks_at_all(context.epoch, context.epochs) or self.coreset is None:
-            share = self._share(context)
+            fraction = self._fraction(context)
             seen = context.look_at_all(settings.proxy)
             self.coreset = coreset_rules.choose(
                 seen.proxies,
                 seen.predictions,
                 seen.losses,
                 context.labels,
-                share,
+                fraction,
                 grouping=settings.grouping,
-                rule=settings.rule,
+                selection=settings.selection,
                 seed=int(context.rng("selection").integers(2**31)),
                 budget=settings.budget,
             )
@@ -104,10 +104,10 @@ class Crust(Method):
         self.partners = selection.partners
         return selection
 
-    def _share(self, context: Context) -> float:
-        if self.settings.share != "auto":
-            return float(self.settings.share)
-        return float(np.clip(1.0 - context.knowledge["noise_rate"].value, 0.05, 1.0))
+    def _fraction(self, context: Context) -> float:
+        if self.settings.fraction != "auto":
+            return float(self.settings.fraction)
+        return float(np.clip(1.0 - context.noise_info["noise_rate"].value, 0.05, 1.0))
 
     def _draw(self, coreset: Coreset, context: Context) -> NDArray[np.int64] | None:
         """Partners for the members of the coreset, a row each."""
@@ -138,16 +138,16 @@ class Crust(Method):
 
 
 class CrustPaperSettings(Settings):
-    share: float = Field(0.5, gt=0, le=1)
+    fraction: float = Field(0.5, gt=0, le=1)
     grouping: coreset_rules.Grouping = "prediction"
-    rule: coreset_rules.Rule = "greedy"
+    selection: coreset_rules.Rule = "greedy"
     proxy: Literal["logits", "features", "exact"] = "logits"
     weights: coreset_rules.Weights = "cluster"
     mixup: Literal["cluster", "none"] = "cluster"
     alpha: float = Field(1.0, gt=0)  # of Beta(alpha, alpha); the paper does not say
     partners: int = Field(1, ge=1)  # |R_j|
-    warmup: int = Field(0, ge=0)
-    every: int = Field(1, ge=1)  # epochs between selections
+    select_after: int = Field(0, ge=0)
+    select_every: int = Field(1, ge=1)  # epochs between selections
 
 
 class CrustPaper(Method):
@@ -162,12 +162,12 @@ class CrustPaper(Method):
         self.partners: NDArray[np.int64] | None = None
 
     def looks_at_all(self, epoch: int, epochs: int) -> bool:
-        since = epoch - self.settings.warmup
-        return since >= 0 and since % self.settings.every == 0
+        since = epoch - self.settings.select_after
+        return since >= 0 and since % self.settings.select_every == 0
 
     def begin_epoch(self, context: Context) -> Selection | None:
         settings = self.settings
-        if context.epoch < settings.warmup:
+        if context.epoch < settings.select_after:
             return None
         if self.looks_at_all(context.epoch, context.epochs) or self.coreset is None:
             seen = context.look_at_all(settings.proxy)
@@ -176,9 +176,9 @@ class CrustPaper(Method):
                 seen.predictions,
                 seen.losses,
                 context.labels,
-                settings.share,
+                settings.fraction,
                 grouping=settings.grouping,
-                rule=settings.rule,
+                selection=settings.selection,
                 seed=int(context.rng("selection").integers(2**31)),
             )
         drawn = None

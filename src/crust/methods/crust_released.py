@@ -28,8 +28,8 @@ from crust.training.mixup_batches import mix_with
 
 
 class CrustReleasedSettings(Settings):
-    share: float = Field(0.5, gt=0, le=1)
-    warmup: int = Field(5, ge=0)
+    fraction: float = Field(0.5, gt=0, le=1)
+    select_after: int = Field(5, ge=0)
     alpha: float = Field(1.0, gt=0)
     beta: float = Field(0.1, gt=0)
 
@@ -47,15 +47,15 @@ class CrustReleased(Method):
     def begin_epoch(self, context: Context) -> Selection | None:
         settings = self.settings
         self.partners = None
-        if context.epoch < settings.warmup:
+        if context.epoch < settings.select_after:
             return None
         seen = context.look_at_all("features", train_mode=True, augment=context.augment)
         proxies = seen.proxies.copy()
         for rank in range(context.processes.count):
             for rows in cut(context.processes.slice(context.n, rank), context.settings.batch_size):
                 proxies[rows] /= len(rows)  # the mean loss of a batch: a short last one is divided by less
-        indices = central_by_label(proxies, context.labels, settings.share)
-        if context.epoch > settings.warmup:
+        indices = central_by_label(proxies, context.labels, settings.fraction)
+        if context.epoch > settings.select_after:
             everyone = np.arange(context.n)
             self.partners = coreset_rules.label_partners(indices, everyone, context.labels, context.rng("partners"))
         return Selection(indices)

@@ -249,7 +249,7 @@ def unlabelled_weight(setting: float | Literal["auto"], context: Context) -> flo
     """
     if setting != "auto":
         return setting
-    if context.knowledge["noise_rate"].value < 0.35:
+    if context.noise_info["noise_rate"].value < 0.35:
         return 0.0
     return 150.0 if context.classes >= MANY else 25.0
 

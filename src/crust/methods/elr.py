@@ -48,7 +48,7 @@ class Elr(Method):
         assert self.targets is not None
         self.targets = self.targets.to(context.device)
         self.labels, self._seen = context.labels, []
-        known = context.knowledge.get("noise_type")
+        known = context.noise_info.get("noise_type")
         strength, memory = published("symmetric" if known is None else known.value, context.classes)
         self.strength = strength if self.settings.strength == "auto" else self.settings.strength
         self.memory = memory if self.settings.memory == "auto" else self.settings.memory

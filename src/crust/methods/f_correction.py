@@ -63,7 +63,7 @@ class FCorrection(Method):
             rows, classes = len(self.T), context.classes
             raise InputError(f"transitions has {rows} rows, but there are {classes} classes: give a row for each")
         if self.T is not None:  # by the chance that a label is right, on average over the classes
-            context.knowledge["transitions"] = Known(round(float(self.T.diagonal().mean()), 4), "given")
+            context.noise_info["transitions"] = Known(round(float(self.T.diagonal().mean()), 4), "given")
 
     def end_stage(self, context: Context) -> None:
         if self.T is None:

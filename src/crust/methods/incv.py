@@ -184,9 +184,9 @@ class Incv(Method):
             self.rate = rate_from_agreement(float(agree.mean()), context.classes)
             sure = most_confident(seen.probabilities)
             counts = confusion(context.labels[held][sure], seen.predictions[sure], context.classes)
-            context.knowledge.setdefault("noise_type", Known(type_from_confusion(counts), "estimated"))
-            context.knowledge["noise_rate"] = Known(self.rate, "estimated")
-            self.noise_type = context.knowledge["noise_type"].value
+            context.noise_info.setdefault("noise_type", Known(type_from_confusion(counts), "estimated"))
+            context.noise_info["noise_rate"] = Known(self.rate, "estimated")
+            self.noise_type = context.noise_info["noise_type"].value
         if self.noise_type == "symmetric":
             count = int(discard_ratio(self.rate) * int(agree.sum()) + 1e-9)
             self.sets[held[largest(seen.losses, count)]] = DISCARDED

@@ -12,8 +12,8 @@ from crust.training.method import Batch, Method, Output, Selection, Settings
 
 
 class RandomSettings(Settings):
-    share: float = Field(0.5, gt=0, le=1)  # of the training examples, each epoch
-    warmup: int = Field(0, ge=0)  # epochs on everything first
+    fraction: float = Field(0.5, gt=0, le=1)  # of the training examples, each epoch
+    select_after: int = Field(0, ge=0)  # epochs on everything first
 
 
 class Random(Method):
@@ -23,9 +23,9 @@ class Random(Method):
     settings: RandomSettings
 
     def begin_epoch(self, context: Context) -> Selection | None:
-        if context.epoch < self.settings.warmup:
+        if context.epoch < self.settings.select_after:
             return None
-        k = max(1, round(self.settings.share * context.n))
+        k = max(1, round(self.settings.fraction * context.n))
         return Selection(np.sort(context.rng("choice").choice(context.n, k, replace=False)))
 
     def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:

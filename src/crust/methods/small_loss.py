@@ -12,9 +12,9 @@ from crust.training.method import Batch, Method, Output, Selection, Settings
 
 
 class SmallLossSettings(Settings):
-    share: float = Field(0.5, gt=0, le=1)
+    fraction: float = Field(0.5, gt=0, le=1)
     grouping: coreset_rules.Grouping = "prediction"
-    warmup: int = Field(1, ge=0)  # epochs on everything first: before, all losses are alike
+    select_after: int = Field(1, ge=0)  # epochs on everything first: before, all losses are alike
 
 
 class SmallLoss(Method):
@@ -24,7 +24,7 @@ class SmallLoss(Method):
     settings: SmallLossSettings
 
     def looks_at_all(self, epoch: int, epochs: int) -> bool:
-        return epoch >= self.settings.warmup
+        return epoch >= self.settings.select_after
 
     def begin_epoch(self, context: Context) -> Selection | None:
         if not self.looks_at_all(context.epoch, context.epochs):
@@ -35,9 +35,9 @@ class SmallLoss(Method):
             seen.predictions,
             seen.losses,
             context.labels,
-            self.settings.share,
+            self.settings.fraction,
             grouping=self.settings.grouping,
-            rule="small-loss",
+            selection="small-loss",
             seed=0,
         )
         return coreset_rules.as_selection(coreset, "none", None)

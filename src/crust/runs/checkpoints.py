@@ -124,7 +124,7 @@ class Reopened:
         """
         if self.method not in SELECTING:
             return None
-        own = self.own if share is None else self.own.model_copy(update={"share": share})
+        own = self.own if share is None else self.own.model_copy(update={"fraction": share})
         method = METHODS[self.method](own)
         memory = self._content(epoch)["method"]
         if memory:
@@ -140,7 +140,7 @@ class Reopened:
             validation=None,
             true_labels=None if self.truth is None else self.truth[rows],
         )
-        context.epoch = max(epoch, warmup_of(getattr(own, "warmup", 0), context.epochs))
+        context.epoch = max(epoch, warmup_of(getattr(own, "select_after", 0), context.epochs))
         selection = method.begin_epoch(context)
         if selection is None:
             return None

@@ -68,12 +68,12 @@ def parse_settings(words: Iterable[str]) -> dict[str, Any]:
     """`--set name=value`, as often as it is given; values are read as in YAML.
 
     Example:
-        >>> parse_settings(["share=0.3", "nesterov=true", "drops=[0.5, 0.9]", "rule=central"])
-        {'share': 0.3, 'nesterov': True, 'drops': [0.5, 0.9], 'rule': 'central'}
-        >>> parse_settings(["share"])
+        >>> parse_settings(["fraction=0.3", "nesterov=true", "lr_milestones=[0.5, 0.9]", "selection=central"])
+        {'fraction': 0.3, 'nesterov': True, 'lr_milestones': [0.5, 0.9], 'selection': 'central'}
+        >>> parse_settings(["fraction"])
         Traceback (most recent call last):
         ...
-        crust.errors.InputError: --set share has no value: write --set share=VALUE
+        crust.errors.InputError: --set fraction has no value: write --set fraction=VALUE
     """
     import yaml
 

@@ -173,7 +173,7 @@ def _sizes(
     say: Callable[[str], None],
 ) -> list[Size]:
     found = []
-    if not hasattr(run.own, "share"):
+    if not hasattr(run.own, "fraction"):
         return []
     for share in shares:
         say(f"epoch {epoch}: a coreset of {share:.0%}")

@@ -78,7 +78,7 @@ class Context:
         self.true_labels = true_labels  # for measuring, and for `oracle`
         self.stage, self.epoch, self.epochs, self.step = 0, 0, settings.epochs, 0
         self.active = len(networks)  # how many are trained in this stage
-        self.knowledge: dict[str, Known] = {}  # what is known of the noise, and from where
+        self.noise_info: dict[str, Known] = {}  # what is known of the noise, and from where
         self.cost = Cost()
         self._taps: dict[int, Tap] = {}
         self._pass: dict[tuple[Any, ...], gradients.GradientPass] = {}

@@ -29,7 +29,7 @@ def choose(
     share: float,
     *,
     grouping: Grouping,
-    rule: Rule,
+    selection: Rule,
     seed: int,
     budget: Budget = "group",
 ) -> Coreset:
@@ -42,7 +42,7 @@ def choose(
         labels: the given labels.
         share: of all examples.
         grouping: by predicted class, by given label, or not at all.
-        rule: facility location, most central, smallest loss, or at random.
+        selection: facility location, most central, smallest loss, or at random.
         seed: for `random`.
         budget: what is divided in proportion: the share of every group, or that of every given label, which then has
             those of its examples that rank highest in their groups (`central` and `small-loss` only).
@@ -53,16 +53,16 @@ def choose(
     Example:
         >>> p = np.array([[0.0], [0.1], [0.2], [5.0]])
         >>> zero = np.zeros(4, np.int64)
-        >>> choose(p, zero, p[:, 0], zero, 0.25, grouping="none", rule="central", seed=0).indices.tolist()
+        >>> choose(p, zero, p[:, 0], zero, 0.25, grouping="none", selection="central", seed=0).indices.tolist()
         [1]
     """
     groups = {"prediction": predictions, "label": labels, "none": None}[grouping]
     if budget == "label":
-        ranks = losses if rule == "small-loss" else _central_ranks(proxies, groups)
+        ranks = losses if selection == "small-loss" else _central_ranks(proxies, groups)
         return _smallest(ranks, labels, share)
-    if rule == "small-loss":
+    if selection == "small-loss":
         return _smallest(losses, groups, share)
-    return select(proxies, share, groups=groups, algorithm=rule, seed=seed, threads=torch.get_num_threads())
+    return select(proxies, share, groups=groups, algorithm=selection, seed=seed, threads=torch.get_num_threads())
 
 
 def _central_ranks(proxies: NDArray[np.floating], groups: NDArray[np.int64] | None) -> NDArray[np.float64]:

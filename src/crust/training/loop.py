@@ -125,7 +125,7 @@ def _epoch(context: Context, method: Method, stage: Stage, state: RunState) -> t
         facts["batch_accuracy"] = right / shown
     if skipped:
         facts["skipped"] = int(skipped)  # batches without a loss
-    return selection, {**facts, "chosen": len(selection.indices), **selection.facts}
+    return selection, {**facts, "n_selected": len(selection.indices), **selection.facts}
 
 
 def _told(batch: Batch, logits: Tensor, loss: float | None) -> NDArray[np.float64]:

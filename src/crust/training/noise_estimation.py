@@ -9,7 +9,7 @@ What a method must know of the noise: estimated by the harness, unless the user 
 
 A method asks by having a setting `noise_rate` or `noise_type`. Where it says "estimate", the run begins with two short
 trainings, each on one half of the examples, whose networks judge the other half; they are counted as part of the
-method's cost. What was used stands in `context.knowledge`, in the history and in the run's config, with its source.
+method's cost. What was used stands in `context.noise_info`, in the history and in the run's config, with its source.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ class Estimator(Method):
             rate = estimate(self.probabilities, context.labels, kind == "symmetric")
             estimated = {"noise_rate": rate, "noise_type": kind}
             for name, value in estimated.items():
-                context.knowledge.setdefault(name, Known(value, "estimated"))
+                context.noise_info.setdefault(name, Known(value, "estimated"))
 
     def state(self) -> dict[str, Any]:
         return {"probabilities": self.probabilities}

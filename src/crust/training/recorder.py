@@ -104,8 +104,8 @@ class Recorder:
         state, epoch = self.state, context.epoch
         state.epochs_done += 1
         line = {"epoch": state.epochs_done - 1, **facts}
-        if context.knowledge:
-            line["knowledge"] = described(context.knowledge)
+        if context.noise_info:
+            line["noise_info"] = described(context.noise_info)
         found = state.plan.at(state.stage)
         assert found is not None
         method, stage = found
@@ -114,9 +114,9 @@ class Recorder:
             self.watch.choose(selection.indices, selection.weights)
         if context.true_labels is not None:
             right = context.labels[selection.indices] == context.true_labels[selection.indices]
-            line["clean"] = float(right.mean()) if len(right) else None
+            line["clean_fraction"] = float(right.mean()) if len(right) else None
             weights = selection.weights if selection.weights is not None else np.ones(len(right))
-            line["clean_weighted"] = float((right * weights).sum() / weights.sum()) if len(right) else None
+            line["clean_fraction_weighted"] = float((right * weights).sum() / weights.sum()) if len(right) else None
         with clock(context, "evaluation"):
             line |= self._accuracies(method, stage)
         due = stage.counts and context.settings.audit_due(epoch, context.epochs)
@@ -178,7 +178,7 @@ class Recorder:
             "networks": [context.processes.bare(network).state_dict() for network in context.networks],
             "state": self.state.state(),
             "method": self.method.state(),
-            "knowledge": described(context.knowledge),
+            "noise_info": described(context.noise_info),
             "watch": self.watch.state(),
             "watch_validation": None if self.watch_validation is None else self.watch_validation.state(),
             "history": self.history.lines,
@@ -194,7 +194,7 @@ class Recorder:
             context.processes.bare(network).load_state_dict(weights)
         self.state.begin(context)
         self.method.load_state(content["method"])
-        context.knowledge = {name: Known(**known) for name, known in content.get("knowledge", {}).items()}
+        context.noise_info = {name: Known(**known) for name, known in content.get("noise_info", {}).items()}
         self.state.load(content["state"], context)
         self.watch.load(content["watch"])
         if self.watch_validation is not None:

@@ -26,7 +26,7 @@ class TrainSettings(BaseModel):
     momentum: float = Field(0.9, ge=0, lt=1)
     nesterov: bool = False
     weight_decay: float = Field(5e-4, ge=0)
-    drops: tuple[float, ...] = (2 / 3, 5 / 6)  # where the rate falls, as shares of the epochs
+    lr_milestones: tuple[float, ...] = (2 / 3, 5 / 6)  # where the rate falls, as shares of the epochs
     drop_factor: float = Field(0.1, gt=0, le=1)
     clip_norm: float | None = Field(None, gt=0)
     seed: int = Field(0, ge=0)
@@ -41,16 +41,16 @@ class TrainSettings(BaseModel):
     stop_after: int | None = Field(None, ge=1)  # stop after this epoch, to be resumed
     keep_every: int | None = Field(None, ge=1)  # epochs between checkpoints that stay; None: only the newest two
 
-    @field_validator("drops")
+    @field_validator("lr_milestones")
     @classmethod
-    def _inside(cls, drops: tuple[float, ...]) -> tuple[float, ...]:
-        if any(not 0 < drop <= 1 for drop in drops):
-            raise ValueError("drops are shares of the epochs, between 0 and 1")
-        return tuple(sorted(drops))
+    def _inside(cls, milestones: tuple[float, ...]) -> tuple[float, ...]:
+        if any(not 0 < one <= 1 for one in milestones):
+            raise ValueError("milestones are shares of the epochs, between 0 and 1")
+        return tuple(sorted(milestones))
 
     def rate_at(self, epoch: int, epochs: int, rate: float | None = None) -> float:
         """The learning rate of an epoch (counted from 0)."""
-        passed = sum(epoch >= round(drop * epochs) for drop in self.drops)
+        passed = sum(epoch >= round(drop * epochs) for drop in self.lr_milestones)
         return (self.learning_rate if rate is None else rate) * self.drop_factor**passed
 
     def test_due(self, epoch: int, epochs: int) -> bool:

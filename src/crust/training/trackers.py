@@ -85,7 +85,7 @@ def numbers(line: dict[str, Any], prefix: str = "") -> dict[str, float]:
     """The numbers of a line of the history; those of a part under its name.
 
     Example:
-        >>> numbers({"epoch": 1, "stage": "train", "clean": None, "seconds": {"epoch": 0.5}})
+        >>> numbers({"epoch": 1, "stage": "train", "clean_fraction": None, "seconds": {"epoch": 0.5}})
         {'seconds/epoch': 0.5}
     """
     found: dict[str, float] = {}
@@ -101,8 +101,8 @@ def plain(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """A configuration as trackers take it: one level, simple values.
 
     Example:
-        >>> plain({"method": "erm", "settings": {"drops": [0.5], "share": None}})
-        {'method': 'erm', 'settings/drops': '[0.5]', 'settings/share': 'None'}
+        >>> plain({"method": "erm", "settings": {"lr_milestones": [0.5], "fraction": None}})
+        {'method': 'erm', 'lr_milestones': '[0.5]', 'settings/fraction': 'None'}
     """
     found: dict[str, Any] = {}
     for name, value in config.items():

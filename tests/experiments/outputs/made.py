@@ -35,7 +35,7 @@ def line(
             "backward": passes[1],
             "seconds": {"stage": 0.0, "selection": 99.0, "epoch": seconds, "evaluation": 0.0, "gradients": 0.0},
         },
-        "facts": {} if knowledge is None else {"knowledge": knowledge},
+        "facts": {} if knowledge is None else {"noise_info": knowledge},
         "date": "2026-11-16",
         "machine": {"processor": machine, "threads": 1, "torch": "2", **(more_machine or {})},
     }

@@ -19,7 +19,7 @@ HALF = "symmetric:0.5"
 
 def shares(curves_of, seeds=(0, 1)):
     return [
-        line("crust", HALF, 0.5, seed, share=share, epochs=40, curves=curves_of(share, seed))
+        line("crust", HALF, 0.5, seed, fraction=share, epochs=40, curves=curves_of(share, seed))
         for share in (0.3, 0.5, 0.7)
         for seed in seeds
     ]
@@ -90,7 +90,7 @@ def colours(content):
 def test_the_colour_of_a_curve_follows_its_name(tmp_path):
     one = curve(Cell(Entry("crust", "50%", "crust", HALF), {0: {"curves": {"clean": [0.5, 0.6]}}}), "clean")
     assert COLOURS[1] in colours(picture({"a": {"50%": one}}, {"30%": 0, "50%": 1}))
-    runs = [line("crust", HALF, 0.5, share=0.3), line("crust-released", HALF, 0.5)]
+    runs = [line("crust", HALF, 0.5, fraction=0.3), line("crust-released", HALF, 0.5)]
     EXPERIMENTS["figure1"].write(runs, "cpu", tmp_path)
     released = colours((tmp_path / "figure1-crust-released.png").read_bytes())  # it has 50% alone
     assert COLOURS[1] in released

@@ -89,7 +89,7 @@ def test_rows_with_long_names_have_curves_and_names_that_differ(tmp_path):
 
 
 def test_a_name_has_one_colour_on_the_whole_page(tmp_path):
-    shares = [line("crust", HALF, 0.5, share=share) for share in (0.3, 0.5, 0.7)]
+    shares = [line("crust", HALF, 0.5, fraction=share) for share in (0.3, 0.5, 0.7)]
     lines = [*shares, line("crust-released", HALF, 0.5), line("crust-paper", HALF, 0.5)]
     tones = {}
     for name, tone in ends(part(write_page(["figure1"], lines, "cpu", tmp_path / "a.html").read_text(), "figure1")):
@@ -108,9 +108,9 @@ def test_a_name_has_one_colour_on_the_whole_page(tmp_path):
 
 
 def test_all_runs_say_what_tells_them_apart(tmp_path):
-    lines = [line("crust", HALF, 0.5, share=share) for share in (0.3, 0.5, 0.7)]
+    lines = [line("crust", HALF, 0.5, fraction=share) for share in (0.3, 0.5, 0.7)]
     text = part(write_page(["figure1"], lines, "cpu", tmp_path / "results.html").read_text(), "runs")
-    assert re.findall(r'<td class="words settings"[^>]*>(.*?)</td>', text) == ["share=0.3", "–", "share=0.7"]
+    assert re.findall(r'<td class="words settings"[^>]*>(.*?)</td>', text) == ["fraction=0.3", "–", "fraction=0.7"]
     assert "those of scale cpu" in text
 
 

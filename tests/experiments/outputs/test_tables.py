@@ -187,7 +187,7 @@ def test_csv_says_the_same():
         "51.000", "1.414", "2", "50.000", "53.000",
     )  # fmt: skip
     assert (erm["audit_auroc"], erm["passes_relative"], erm["missing_seeds"]) == ("0.9000", "1.0000", "")
-    assert (rows["co-teaching"]["knowledge"], rows["co-teaching"]["true_knowledge"]) == ("noise rate true", "yes")
+    assert (rows["co-teaching"]["noise_info"], rows["co-teaching"]["true_knowledge"]) == ("noise rate true", "yes")
     crust = rows["crust"]
     assert (crust["n"], crust["mean"], crust["sd"], crust["missing_seeds"]) == ("0", "", "", "0 1")
     assert (crust["paper_mean"], crust["paper_sd"]) == ("86.3", "0.3")
@@ -201,7 +201,7 @@ def test_blocks_of_a_grid_with_seeds_of_their_own(tmp_path):
 
 def test_a_grid_of_ones_own(tmp_path):
     specs = [
-        make("crust", labels, share=share, seed=seed, data=data, epochs=2)
+        make("crust", labels, fraction=share, seed=seed, data=data, epochs=2)
         for labels in ("symmetric:0.2", HALF)
         for share in (0.3, 0.7)
         for data in ("cifar10", 'a",=b|<i>')
@@ -209,17 +209,17 @@ def test_a_grid_of_ones_own(tmp_path):
     ]
     entries = entries_of(specs)
     assert len(entries) == 8
-    assert {entry.row for entry in entries} == {"crust share=0.3", "crust share=0.7"}
+    assert {entry.row for entry in entries} == {"crust fraction=0.3", "crust fraction=0.7"}
     assert {entry.column for entry in entries} > {"symmetric:0.5 data=cifar10"}
-    append(tmp_path / "r.jsonl", line("crust", HALF, 0.5, share=0.3, epochs=2))
+    append(tmp_path / "r.jsonl", line("crust", HALF, 0.5, fraction=0.3, epochs=2))
     paths = write_grid(specs, read(tmp_path / "r.jsonl"), tmp_path / "out", title="Mine & <yours>")
     text, rows, page = (path.read_text() for path in paths)
     assert "# Mine & &lt;yours>" in text
     assert "<i>" not in text
     assert "Missing: 15 of 16 runs" in text
     found = {(row["row"], row["column"]): row for row in csv.DictReader(StringIO(rows))}
-    assert found["crust share=0.3", "symmetric:0.5 data=cifar10"]["mean"] == "50.000"
-    assert found["crust share=0.7", 'symmetric:0.5 data=a",=b|<i>']["n"] == "0"
+    assert found["crust fraction=0.3", "symmetric:0.5 data=cifar10"]["mean"] == "50.000"
+    assert found["crust fraction=0.7", 'symmetric:0.5 data=a",=b|<i>']["n"] == "0"
     assert "<i>" not in page
     assert "Mine &amp; &lt;yours&gt;" in page
     # a pipe in a name must not cut a row of the Markdown table in two
@@ -237,7 +237,7 @@ def test_a_grid_of_ones_own(tmp_path):
         # one that differs is enough for all rows to say it
         ([("erm", {}), ("mixup", {"epochs": 3}), ("gce", {})], ["erm epochs=6", "mixup epochs=3", "gce epochs=6"]),
         # a setting that some methods have; `erm` has none such, `crust` has its default
-        ([("erm", {}), ("random", {"share": 0.3}), ("crust", {})], ["erm", "random share=0.3", "crust"]),
+        ([("erm", {}), ("random", {"fraction": 0.3}), ("crust", {})], ["erm", "random fraction=0.3", "crust"]),
         # defaults may differ, here those of `warmup`
         ([("random", {}), ("crust", {}), ("incv", {})], ["random", "crust", "incv"]),
         ([("erm", {"epochs": 3}), ("mixup", {"epochs": 3})], ["erm", "mixup"]),

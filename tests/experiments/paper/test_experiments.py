@@ -41,7 +41,7 @@ def test_runs_at_cpu_scale_are_those_that_make_names():
         assert key(make("crust", "symmetric:0.5", seed=seed)) in wanted
         assert key(make("crust-paper", "symmetric:0.5", seed=seed)) in wanted
     assert {key(spec) for spec in EXPERIMENTS["figure1"].specs("cpu")} == {
-        key(make("crust", "symmetric:0.5", seed=seed, share=share)) for seed in (0, 1) for share in (0.3, 0.5, 0.7)
+        key(make("crust", "symmetric:0.5", seed=seed, fraction=share)) for seed in (0, 1) for share in (0.3, 0.5, 0.7)
     }
 
 
@@ -52,7 +52,7 @@ def test_table_3():
         assert (spec["data"], spec["labels"], spec["model"]) == ("webvision", "given", "timm:inception_resnet_v2")
         assert spec["tests"] == ["test", "imagenet"]
         assert spec["experiment"]["epochs"] == 90
-        assert [round(90 * drop) for drop in spec["experiment"]["drops"]] == [30, 60]
+        assert [round(90 * drop) for drop in spec["experiment"]["lr_milestones"]] == [30, 60]
     with pytest.raises(InputError, match=r"table3 is not defined at scale cpu: .* use paper, or smoke"):
         EXPERIMENTS["table3"].specs("cpu")
 

@@ -44,8 +44,8 @@ def curve(cell: Cell, name: str) -> Curve | None:
 
     Example:
         >>> from crust.experiments.table_cells import Entry
-        >>> lines = {0: {"curves": {"clean": [0.5, 0.6]}}, 1: {"curves": {"clean": [0.5, 0.8]}}}
-        >>> found = curve(Cell(Entry("crust", "30%", "crust", "true"), lines), "clean")
+        >>> lines = {0: {"curves": {"clean_fraction": [0.5, 0.6]}}, 1: {"curves": {"clean_fraction": [0.5, 0.8]}}}
+        >>> found = curve(Cell(Entry("crust", "30%", "crust", "true"), lines), "clean_fraction")
         >>> [(i, round(m, 2), round(d, 2)) for i, m, d in found.points()]
         [(1, 0.5, 0.0), (2, 0.7, 0.14)]
     """

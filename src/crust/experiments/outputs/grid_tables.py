@@ -47,9 +47,9 @@ def entries_of(specs: Sequence[dict[str, Any]]) -> list[Given]:
 
     Example:
         >>> from crust.experiments.specs import make
-        >>> specs = [make("crust", "true", share=share, seed=seed) for share in (0.3, 0.5) for seed in (0, 1)]
+        >>> specs = [make("crust", "true", fraction=share, seed=seed) for share in (0.3, 0.5) for seed in (0, 1)]
         >>> [(entry.row, entry.column) for entry in entries_of(specs)]
-        [('crust share=0.3', 'true'), ('crust share=0.5', 'true')]
+        [('crust fraction=0.3', 'true'), ('crust fraction=0.5', 'true')]
         >>> [entry.row for entry in entries_of([make("erm", "true", epochs=1), make("mixup", "true", epochs=3)])]
         ['erm epochs=1', 'mixup epochs=3']
     """

@@ -23,8 +23,9 @@ def differing(specs: Sequence[Mapping[str, Any]], scales: Iterable[str] = SCALES
         scales: that come into question.
 
     Example:
-        >>> differing([make("crust", "true", scale="smoke", share=0.3, epochs=2), make("erm", "true", scale="smoke")])
-        ('smoke', ['epochs=2 share=0.3', ''])
+        >>> some = make("crust", "true", scale="smoke", fraction=0.3, epochs=2), make("erm", "true", scale="smoke")
+        >>> differing(some)
+        ('smoke', ['epochs=2 fraction=0.3', ''])
     """
     found = {scale: [_apart(spec, scale) for spec in specs] for scale in scales}
     best = min(found, key=lambda scale: sum(map(len, found[scale])))

@@ -67,7 +67,7 @@ def _times(ratio: float | None) -> str:
 
 COLUMNS = (
     "experiment", "scale", "row", "column", "method", "labels", "n", "mean", "sd", "last10", "best_epoch",
-    "audit_auroc", "passes_relative", "seconds_relative", "paper_mean", "paper_sd", "knowledge", "true_knowledge",
+    "audit_auroc", "passes_relative", "seconds_relative", "paper_mean", "paper_sd", "noise_info", "true_noise_info",
     "missing_seeds",
 )  # fmt: skip
 
@@ -98,8 +98,8 @@ def as_csv(summary: Summary) -> str:
                 "seconds_relative": _plain(cell.seconds, 4),
                 "paper_mean": None if paper is None else paper.mean,
                 "paper_sd": None if paper is None else paper.deviation,
-                "knowledge": "; ".join(f"{name} {source}" for name, source in cell.knowledge().items()),
-                "true_knowledge": "yes" if cell.truth else "no",
+                "noise_info": "; ".join(f"{name} {source}" for name, source in cell.knowledge().items()),
+                "true_noise_info": "yes" if cell.truth else "no",
                 "missing_seeds": " ".join(map(str, cell.missing)),
             }
         )

@@ -203,7 +203,7 @@ def number_of(line: dict[str, Any], *path: str) -> float | None:
 
 
 def _known(line: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return (line.get("facts") or {}).get("knowledge") or {}
+    return (line.get("facts") or {}).get("noise_info") or {}
 
 
 def _passes(line: dict[str, Any]) -> float | None:

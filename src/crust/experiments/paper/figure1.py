@@ -12,7 +12,7 @@ from crust.experiments.table_cells import Entry
 LABELS = "symmetric:0.5"
 SHARES = (0.3, 0.5, 0.7)
 PANELS = {
-    "clean": "Right labels in the coreset",
+    "clean_fraction": "Right labels in the coreset",
     "train_true_accuracy": "Accuracy on the training set (true labels)",
     "test_accuracy": "Test accuracy",
 }
@@ -31,7 +31,7 @@ def entries(scale: str) -> list[Entry]:
             f"{share:.0%}",
             method,
             LABELS,
-            {**own_settings(method, scale), "share": share},
+            {**own_settings(method, scale), "fraction": share},
             optional=scale == "cpu" and method != "crust",
         )
         for method in reversed(VARIANTS)

@@ -41,7 +41,7 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
     "smoke": {
         "incv": {"iterations": 1, "sub_epochs": 2},
         "mentornet": {"mentor_steps": 100},
-        "crust-released": {"warmup": 2},
+        "crust-released": {"select_after": 2},
     },
 }
 

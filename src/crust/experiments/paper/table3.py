@@ -19,7 +19,7 @@ PAPER: dict[str, Any] = {
     "tests": tuple(TESTS.values()),
     "epochs": 90,
     "batch_size": 32,
-    "drops": (1 / 3, 2 / 3),
+    "lr_milestones": (1 / 3, 2 / 3),
 }
 
 

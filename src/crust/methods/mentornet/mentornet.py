@@ -77,7 +77,7 @@ class MentorNet(Method):
         variant = self.settings.variant
         if variant == "dd" and self.dump is None:
             clean = self._clean(context)
-            context.knowledge["clean_labels"] = Known(len(clean), "true")
+            context.noise_info["clean_labels"] = Known(len(clean), "true")
             self.dump = np.empty((0, len(clean)), np.float32)
             return
         self.doubts = Tally(context.n)
@@ -139,7 +139,7 @@ class MentorNet(Method):
         if settings.percentile != "auto":
             self._percentile = settings.percentile
         else:
-            known = context.knowledge.get("noise_rate")
+            known = context.noise_info.get("noise_rate")
             self._percentile = curricula.percentile(settings.variant, 0.0 if known is None else known.value)
         self._facts["percentile"] = self._percentile
         if self.mentor is not None:
