@@ -72,7 +72,7 @@ INTRODUCTION = (
     "page` builds this page from audit.json beside it."
 )
 SURE = (
-    "`crust audit RUN --calibrate` on the same runs of `crust`, which trains each once more with planted wrong labels. "
+    "`crust verify RUN` on the same runs of `crust`, which trains each once more with planted wrong labels. "
     "It assumes noise that depends on the class alone. That this network knows little over half of the images, and "
     "doubts right labels of hard ones as well, is taken into account and makes the intervals wide. People err on hard "
     "images, of which less is found than is said: recall is too high there. `python -m benchmarks.audit_cuts` makes "
@@ -235,7 +235,7 @@ def judgements(
 ) -> dict[str, Judgement]:
     """For each judge whose trainings are there: doubt and suggestion of every example, and what was trained for it."""
     found: dict[str, Judgement] = {}
-    for judge, column in (("crust", "doubt"), ("loss", "loss")):
+    for judge, column in (("crust", "label_quality"), ("loss", "mean_loss")):
         name = "crust" if judge == "crust" else "erm"
         if name in made and (folder / made[name]["key"] / "audit.parquet").exists():
             found[judge] = (*from_audit(folder / made[name]["key"], column, classes), [made[name]])
@@ -264,7 +264,8 @@ def from_audit(folder: Path, column: str, classes: Sequence[Any]) -> tuple[np.nd
 
     table = pd.read_parquet(folder / "audit.parquet").sort_values("index")
     position = {name: i for i, name in enumerate(classes)}
-    return table[column].to_numpy(), table["suggested"].map(position).to_numpy()
+    doubt = 1 - table[column].to_numpy() if column == "label_quality" else table[column].to_numpy()
+    return doubt, table["predicted_label"].map(position).to_numpy()
 
 
 def quality(doubt: np.ndarray, suggested: np.ndarray, given: np.ndarray, truth: np.ndarray) -> dict[str, float]:

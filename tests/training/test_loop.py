@@ -144,8 +144,9 @@ def test_a_line_of_the_history_says_what_happened(tmp_path):
     seen = []
     result = fit("crust", test_set=(x, true), true_labels=clouds()[2], on_epoch_end=seen.append, run_dir=tmp_path)
     line = result.history.lines[-1]
-    for name in ("epoch", "stage", "learning_rate", "loss", "batch_accuracy", "n_selected", "test_accuracy", "passes",
-                 "val_accuracy", "clean_fraction", "clean_fraction_weighted", "train_accuracy", "train_true_accuracy"):  # fmt: skip
+    for name in ("epoch", "stage", "learning_rate", "loss", "batch_accuracy", "n_selected", "test_accuracy",
+                 "passes", "val_accuracy", "clean_fraction", "clean_fraction_weighted", "train_accuracy",
+                 "train_true_accuracy"):  # fmt: skip
         assert name in line
     assert [entry["epoch"] for entry in result.history] == [0, 1, 2]
     assert seen == result.history.lines

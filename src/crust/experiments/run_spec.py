@@ -141,7 +141,7 @@ def audit_quality(result: Result, wrong: NDArray[np.bool_] | None) -> dict[str, 
 
     table = result.audit()
     doubt = np.empty(len(table))
-    doubt[table["index"].to_numpy()] = table["doubt"].to_numpy()
+    doubt[table["index"].to_numpy()] = 1 - table["label_quality"].to_numpy()
     top = np.argsort(-doubt, kind="stable")[: int(wrong.sum())]
     return {
         "auroc": round(float(roc_auc_score(wrong, doubt)), 4),

@@ -252,7 +252,7 @@ def _labels(names: Iterable[str]) -> dict[str, list[str]]:
         >>> _labels(["crust: by prediction, no mixup"])
         {'crust: by prediction, no mixup': ['crust: by', 'prediction, no mixup']}
         >>> list(_labels([f"crust model=small_cnn epochs=3 fraction={share}" for share in (0.3, 0.5)]).values())
-        [['crust', '…epochs=3 fraction=0.3'], ['crust', '…epochs=3 fraction=0.5']]
+        [['crust', '…fraction=0.3'], ['crust', '…fraction=0.5']]
     """
     rows = {name: wrap(name, NAME) or [name] for name in names}
     ends = {name: some[:2] if len(some) < 3 else [some[0], f"{some[1][: NAME - 1]}…"] for name, some in rows.items()}

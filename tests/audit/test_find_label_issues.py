@@ -25,7 +25,7 @@ def test_lists_arrays_and_pandas_give_the_same():
             again = crust.find_label_issues(labels, probs)
             assert again["predicted_label"].tolist() == first["predicted_label"].tolist()
             assert np.allclose(again["label_quality"], first["label_quality"], atol=1e-6)
-    assert first["label_quality"].idxmax() == 3
+    assert first["label_quality"].idxmin() == 3
     assert first["given_label"].tolist() == Y
 
 
@@ -43,7 +43,7 @@ def test_a_class_that_nobody_was_given_can_be_suggested():
     table = crust.find_label_issues([0, 1, 1, 1], [[0.9, 0.05, 0.05], [0.1, 0.8, 0.1], [0.05, 0.05, 0.9], [0, 0, 1]])
     assert table["predicted_label"].tolist() == [0, 1, 2, 2]
     assert table["predicted_prob"].min() > 0.5
-    assert table["label_quality"][3] == 1.0
+    assert table["label_quality"][3] == 0.0
     same = crust.find_label_issues([0, 0, 0, 0], [[0.9, 0.1], [0.1, 0.9], [0.05, 0.95], [0, 1]])
     assert same["predicted_label"].tolist() == [0, 1, 1, 1]
 
@@ -83,7 +83,7 @@ def test_the_table_has_the_columns_of_a_run():
 def test_features_find_the_wrong_digits(kind):
     x, true = load_digits(return_X_y=True)
     labels = noise.realise(true, kind, 10, 0).labels
-    doubt = crust.find_label_issues(labels, features=x)["label_quality"].to_numpy()
+    doubt = 1 - crust.find_label_issues(labels, features=x)["label_quality"].to_numpy()
     wrong = labels != true
     order = np.argsort(np.argsort(doubt))
     auroc = (order[wrong].mean() - (wrong.sum() - 1) / 2) / (~wrong).sum()

@@ -12,8 +12,13 @@ from crust.audit import class_summary, conflicting_duplicates, duplicates, overl
 
 def table_of(labels, suggested, chosen=None):
     n = len(labels)
-    columns = {"index": np.arange(n), "label": labels, "suggested": suggested, "doubt": np.linspace(0, 1, n)}
-    return pd.DataFrame({**columns, "chosen": np.full(n, np.nan) if chosen is None else chosen})
+    columns = {
+        "index": np.arange(n),
+        "given_label": labels,
+        "predicted_label": suggested,
+        "label_quality": np.linspace(0, 1, n),
+    }
+    return pd.DataFrame({**columns, "selection_rate": np.full(n, np.nan) if chosen is None else chosen})
 
 
 @settings(max_examples=30, deadline=None)
@@ -25,22 +30,24 @@ def test_counts_are_those_of_plain_counting(n, seed):
     for name in "abcd":
         mine, seems = labels == name, suggested == name
         row = view.loc[name]
-        assert (row["given"], row["suggested"]) == (mine.sum(), seems.sum())
-        assert np.isclose(row["doubted"], (suggested[mine] != name).mean()) if mine.any() else np.isnan(row["doubted"])
-        assert np.isclose(row["missed"], (labels[seems] != name).mean()) if seems.any() else np.isnan(row["missed"])
+        assert (row["n_given"], row["n_predicted"]) == (mine.sum(), seems.sum())
+        expected = (suggested[mine] != name).mean() if mine.any() else np.nan
+        assert np.isclose(row["label_noise"], expected, equal_nan=True)
+        expected = (labels[seems] != name).mean() if seems.any() else np.nan
+        assert np.isclose(row["inverse_label_noise"], expected, equal_nan=True)
     pairs = overlapping_classes(table_of(labels, suggested))
     assert pairs["count"].sum() == (labels != suggested).sum()
     assert pairs["count"].is_monotonic_decreasing
     for row in pairs.to_dict("records"):
-        assert row["count"] == ((labels == row["label"]) & (suggested == row["suggested"])).sum()
-        assert np.isclose(row["share"], row["count"] / (suggested == row["suggested"]).sum())
+        assert row["count"] == ((labels == row["given_label"]) & (suggested == row["predicted_label"])).sum()
+        assert np.isclose(row["share"], row["count"] / (suggested == row["predicted_label"]).sum())
 
 
-def test_a_class_starves_where_it_is_hardly_suggested_or_chosen():
+def test_a_class_is_under_selected_where_it_is_hardly_predicted_or_selected():
     labels = ["a"] * 10 + ["b"] * 10 + ["c"] * 10
     chosen = [0.9] * 10 + [0.8] * 10 + [0.1] * 10
     view = class_summary(table_of(labels, ["a"] * 19 + ["b"] + ["c"] * 10, chosen), list("abcd"))
-    assert view["starving"].tolist() == [False, True, True, False]
+    assert view["under_selected"].tolist() == [False, True, True, False]
 
 
 def test_duplicates_are_found_over_all_parts():

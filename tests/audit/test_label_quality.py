@@ -1,4 +1,4 @@
-"""The audit: a doubt in [0, 1] for every example of the training set, in its order, in the user's own words."""
+"""The audit: a label quality in [0, 1] for every example of the training set, in its order, in the user's own words."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from tests.training.common import clouds, network
 
 import crust
 from crust.audit import audit_table, estimate_noise_matrix
-from crust.audit.label_quality import balanced, class_factors, doubt
+from crust.audit.label_quality import balanced, class_factors, label_quality
 from crust.audit.supporting_examples import nearest_medoids
 from crust.audit.training_dynamics import Watch, trust
 
@@ -39,13 +39,13 @@ def judged(watch, labels, factors=None):
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 30), st.integers(1, 6), st.integers(0, 999))
-def test_doubt_lies_between_0_and_1_and_is_what_is_left_for_the_other_classes(n, looks, seed):
+def test_label_quality_lies_between_0_and_1_and_is_what_the_other_classes_leave(n, looks, seed):
     watch, labels = watched(n, looks, seed)
     p = balanced(watch.mean(), class_factors(watch.mean(), labels))
-    found = doubt(p, labels)
+    found = label_quality(p, labels)
     assert ((found >= 0) & (found <= 1)).all()
     others = [sum(row[c] for c in range(3) if c != label) for row, label in zip(p, labels, strict=True)]
-    assert found == pytest.approx(others, abs=1e-9)
+    assert 1 - found == pytest.approx(others, abs=1e-9)
 
 
 def test_a_class_that_the_network_neglects_is_helped():
@@ -56,12 +56,13 @@ def test_a_class_that_the_network_neglects_is_helped():
     assert mean.argmax(axis=1).tolist() != labels.tolist()
 
 
-def test_nothing_seen_is_no_doubt_but_none():
+def test_nothing_seen_is_no_quality_but_none():
     table = audit_table(Watch(3, 2), np.array([0, 1, 1]), np.arange(3), ["a", "b"])
     assert table["label_quality"].isna().all()
+    assert not table["is_label_issue"].any()
 
 
-def test_late_looks_count_more_unless_the_labels_are_learnt_by_heart():
+def test_late_looks_count_more_unless_the_labels_are_memorised():
     assert trust(0.2, 0.5, 0.5) < trust(0.9, 0.5, 0.5)
     assert trust(0.9, 0.9, 0.4) < trust(0.2, 0.5, 0.5) * 3
     assert trust(0.9, 0.5, 0.6) == trust(0.9, 0.5, 0.5)
@@ -94,16 +95,16 @@ def test_the_table_is_in_the_order_of_the_training_set_and_marks_what_was_held_o
     given_labels = np.empty(10, np.int64)
     given_labels[index], given_labels[rest] = labels, held
     assert table["given_label"].tolist() == NAMES[given_labels].tolist()
-    doubts, factors = np.empty(10), class_factors(watch.probabilities / watch.trust, labels)
-    doubts[index] = doubt(judged(watch, labels), labels)
-    doubts[rest] = doubt(judged(other, held, factors), held)
-    assert table["label_quality"].to_numpy() == pytest.approx(doubts)
+    quality, factors = np.empty(10), class_factors(watch.probabilities / watch.trust, labels)
+    quality[index] = label_quality(judged(watch, labels), labels)
+    quality[rest] = label_quality(judged(other, held, factors), held)
+    assert table["label_quality"].to_numpy() == pytest.approx(quality)
     assert table["selection_rate"].isna().tolist() == table["is_held_out"].tolist()
     inside = table[~table["is_held_out"]]
     assert inside["selection_rate"].between(0, 1).all()
     mean = judged(watch, labels)
     assert inside.set_index("index").loc[9, "predicted_label"] == NAMES[mean[0].argmax()]
-    assert inside.set_index("index").loc[9, "probability"] == pytest.approx(mean[0].max())
+    assert inside.set_index("index").loc[9, "predicted_prob"] == pytest.approx(mean[0].max())
     for row in table.to_dict("records"):
         assert set(row["medoids"]) <= set(index[watch.last]) - {row["index"]}
         assert row["medoid_labels"] == [NAMES[given_labels[i]] for i in row["medoids"]]
@@ -141,8 +142,8 @@ def test_the_audit_of_a_run(tmp_path):
     assert np.flatnonzero(table["is_held_out"]).tolist() == result.held.tolist()
     assert len(result.held) == 30
     wrong = given_labels != true
-    doubts = table["label_quality"].to_numpy()
-    pairs = doubts[wrong][:, None] - doubts[~wrong][None]
+    quality = table["label_quality"].to_numpy()
+    pairs = quality[~wrong][:, None] - quality[wrong][None]
     assert (pairs > 0).mean() + 0.5 * (pairs == 0).mean() > 0.85
     assert crust.load(tmp_path, network()).audit().equals(table)
 
