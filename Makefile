@@ -60,5 +60,5 @@ $(STAMP): pyproject.toml
 	@if [ -f $@ ]; then echo "pyproject.toml has changed: renewing $(VENV)"; rm -f $@; else \
 	  echo "building $(VENV) with $$($(BASE_PYTHON) --version); the first time takes some minutes"; \
 	  $(BASE_PYTHON) -m venv --clear $(VENV); fi
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[dev,bench]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[vision,plot,ray,dev,bench]'
 	@printf '%s' '$(CURDIR)' > $@

@@ -67,7 +67,7 @@ def noticed(
 ) -> tuple[float, float]:
     """What share of the planted labels shows up among the surest examples, and how far that may be off.
 
-    A network that learns labels by heart is sure of them, right or wrong: then few do.
+    A network that memorises labels is sure of them, right or wrong: then few do.
 
     Args:
         planted: which examples were given wrong labels on purpose.
