@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from crust.runs.result import Result as Result
     from crust.runs.result import load as load
     from crust.selection import Coreset as Coreset
-    from crust.selection import estimate as estimate
+    from crust.selection import estimate_cost as estimate_cost
     from crust.selection import select as select
     from crust.sklearn import CrustClassifier as CrustClassifier
     from crust.verification import calibrate as calibrate

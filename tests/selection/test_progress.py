@@ -5,7 +5,7 @@ import time
 import pytest
 
 from crust._util import progress
-from crust.selection.threads import Stopped, Ticker, spread
+from crust.selection.threads import Ticker, WorkStopped, run_in_threads
 
 
 def test_bar(monkeypatch, capsys):
@@ -32,7 +32,7 @@ def test_the_first_error_stops_all():
             raise RuntimeError("three")
 
     with pytest.raises(RuntimeError, match="three"):
-        spread(range(1000), work, 2, ticker)
+        run_in_threads(range(1000), work, 2, ticker)
     assert len(seen) < 1000
-    with pytest.raises(Stopped):
+    with pytest.raises(WorkStopped):
         ticker.step()

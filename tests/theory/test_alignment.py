@@ -11,7 +11,7 @@ from crust.data import from_arrays
 from crust.errors import InputError
 from crust.models import build_model
 from crust.theory import alignment
-from crust.theory.gram import gram, spread
+from crust.theory.gram import gram, jacobian_rows
 from crust.theory.jacobian import Jacobian
 
 
@@ -137,4 +137,4 @@ def test_bad_input_gets_a_sentence(options, message):
 
 
 def test_rows_of_examples():
-    assert spread(np.array([1, 0]), 3).tolist() == [3, 4, 5, 0, 1, 2]
+    assert jacobian_rows(np.array([1, 0]), 3).tolist() == [3, 4, 5, 0, 1, 2]

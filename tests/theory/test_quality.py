@@ -133,7 +133,9 @@ def test_one_eigenvalue_is_found_as_all_of_them_are(monkeypatch):
         assert other.norm == pytest.approx(one.norm, rel=1e-6)
         assert other.gram == pytest.approx(one.gram, rel=1e-6)
     matrix = np.array([[1.0, 2.0], [2.0, -4.0]])
-    assert weighted_jacobian.largest(lambda v: matrix @ v, 2) == pytest.approx(np.abs(np.linalg.eigvalsh(matrix)).max())
+    assert weighted_jacobian.largest_eigenvalue(lambda v: matrix @ v, 2) == pytest.approx(
+        np.abs(np.linalg.eigvalsh(matrix)).max()
+    )
 
 
 @pytest.mark.parametrize(

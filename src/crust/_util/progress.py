@@ -25,7 +25,7 @@ def progress_bar(label: str, show: bool) -> Iterator[Callable[[float, float], No
     if not show:
         yield None
         return
-    show_share, finish = _bar(label) if sys.stderr.isatty() else _lines(label)
+    show_share, finish = _bar(label) if sys.stderr.isatty() else _log_lines(label)
     lock, start, last, share = threading.Lock(), time.monotonic(), 0.0, 0.0
 
     def show_now() -> None:
@@ -72,7 +72,7 @@ def _bar(label: str) -> tuple[Callable[[float], None], Callable[[], None]]:
     return show_share, bar.stop
 
 
-def _lines(label: str) -> tuple[Callable[[float], None], Callable[[], None]]:
+def _log_lines(label: str) -> tuple[Callable[[float], None], Callable[[], None]]:
     """A line now and then, for a log."""
     last = -math.inf
 

@@ -47,7 +47,7 @@ class FolderImages:
 
     def __getitem__(self, position: int) -> Any:
         if self._transform is None:  # made where it is used: a worker builds its own
-            self._transform = (_augmenting if self.augment else _plain)(self.size, self.resize)
+            self._transform = (_augmenting if self.augment else _eval_transform)(self.size, self.resize)
         return self._transform(open_image(self.root / self.files[position], self.channels))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class FolderImages:
         return digest.hexdigest()
 
 
-def _plain(size: int, resize: int | None) -> Any:
+def _eval_transform(size: int, resize: int | None) -> Any:
     from torchvision.transforms import v2
 
     # 256 for 224, as is usual; small images are wanted whole

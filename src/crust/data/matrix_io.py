@@ -42,7 +42,7 @@ def read_matrix(spec: str | Path, columns: Sequence[str] | None = None, skip: Se
     path, key = split_spec(spec)
     with reading(path):
         if path.suffix.lower() in TABLES:
-            return _checked_matrix(table_io.matrix(path, columns, skip), path.name)
+            return _checked_matrix(table_io.numeric_matrix(path, columns, skip), path.name)
         if columns:
             raise InputError(f"{path.name} has no columns: use --columns only with a table ({', '.join(TABLES)})")
         return _checked_matrix(open_array(path, key), path.name)

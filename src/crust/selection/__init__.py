@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from crust.selection.coreset import Coreset as Coreset
-    from crust.selection.cost_model import Estimate as Estimate
-    from crust.selection.cost_model import estimate as estimate
+    from crust.selection.cost_model import CostEstimate as CostEstimate
+    from crust.selection.cost_model import estimate_cost as estimate_cost
     from crust.selection.executors import Ray as Ray
     from crust.selection.select import select as select
     from crust.selection.sieve_streaming import StreamPicks as StreamPicks

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from crust.selection.distances import TILE_COLUMNS, Distances
-from crust.selection.kernels_exact import exact_pairs, kernel, snap
+from crust.selection.kernels_exact import exact_kernel, exact_pairs, snap
 from crust.selection.picks import Picks, magic_number
-from crust.selection.threads import Ticker, spread
+from crust.selection.threads import Ticker, run_in_threads
 
 WORTH_THREADS = 2**19  # pairs; fewer are done before a second thread has woken up
 
@@ -58,7 +58,7 @@ def complete(
             )  # fmt: skip
             ticker.step(tile.size)
 
-    spread(range(first, n, TILE_COLUMNS), work, threads if n * k > WORTH_THREADS else 1, ticker)
+    run_in_threads(range(first, n, TILE_COLUMNS), work, threads if n * k > WORTH_THREADS else 1, ticker)
     owner[order] = order
     nearest[order] = 0.0
     return Picks(order, parts.sum(axis=0), owner, nearest)
@@ -78,7 +78,7 @@ def error_terms(distances: Distances) -> tuple[float, float, float]:
     return float(distances.root_relative), float(distances.move), float(distances.squared)
 
 
-@kernel
+@exact_kernel
 def limit(value, root, factor, error):
     """`Distances.limits` for one approximate distance."""
     relative, move, squared = error
@@ -89,7 +89,7 @@ def limit(value, root, factor, error):
     return np.nextafter(np.float32(upper * (1.0 + 1e-6)), np.float32(np.inf))
 
 
-@kernel
+@exact_kernel
 def _take_nearer(tile, medoids, left, x, exact, root, factor, error, magic, nearest, limits, owner, gains):
     """Medoids one after another take the points that they are nearer to, or as near with a lower index.
 
@@ -160,11 +160,11 @@ def diameter(distances: Distances, *, threads: int, ticker: Ticker) -> float:
                 found[slot] = _farthest(tile, top, left, far.x, far.root, far.factor, error, known)
             ticker.step()
 
-    spread(range(0, n, height), work, threads, ticker)
+    run_in_threads(range(0, n, height), work, threads, ticker)
     return max(found)
 
 
-@kernel
+@exact_kernel
 def _farthest(tile, top, left, x, root, factor, error, known):
     """The larger of `known` and the largest exact distance of a tile of approximate ones."""
     pair, out = np.empty(1, np.int64), np.empty(1, np.float32)

@@ -10,7 +10,7 @@ from crust.selection import kernels_exact, kernels_float32
 from crust.selection.assignment import complete, diameter
 from crust.selection.distances import Distances
 from crust.selection.picks import Picks, magic_number
-from crust.selection.threads import Ticker, spread
+from crust.selection.threads import Ticker, run_in_threads
 
 HEIGHT = 16  # rows that are settled in one go
 SUM_ERROR = 8 * 2.0**-24  # relative, of sums that add up to eight numbers in float32
@@ -88,11 +88,11 @@ def _settle(
         exact[some] = [kernels_exact.snapped_sum(tile[r], magic) for r in range(len(some))]
         ticker.step(len(some) * distances.n)
 
-    spread(range(0, len(rows), HEIGHT), work, threads, ticker)
+    run_in_threads(range(0, len(rows), HEIGHT), work, threads, ticker)
     return order[np.lexsort((order, exact[order], run))][:k]
 
 
-@kernels_float32.kernel
+@kernels_float32.fast_kernel
 def _add_sums(tile, top, left, sums):
     """Sums of approximate distances for a tile of the upper triangle and its mirror; eight terms begin in float32."""
     rows, width = tile.shape

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from crust.selection import kernels_exact, kernels_float32
-from crust.selection.threads import Ticker, spread
+from crust.selection.threads import Ticker, run_in_threads
 
 UNIT = 2.0**-24
 FEW_DIMENSIONS = 24  # up to here differences beat a matrix product
@@ -204,7 +204,7 @@ class Distances:
             consume(tile, top, left, slot)
             ticker.step((bottom - top) * (right - left))
 
-        spread(self.triangle(), work, threads, ticker)
+        run_in_threads(self.triangle(), work, threads, ticker)
 
     def each_strip(self, rows: np.ndarray, consume: Callable, threads: int, ticker: Ticker) -> None:
         """Call consume(tile, tile_rows, offset, part, columns) until all `rows` have met all columns.
@@ -231,4 +231,4 @@ class Distances:
                 consume(tile, np.arange(part.stop - first), 0, part, columns)
                 ticker.step()
 
-        spread(range(0, self.n, TILE_COLUMNS), work, threads, ticker)
+        run_in_threads(range(0, self.n, TILE_COLUMNS), work, threads, ticker)

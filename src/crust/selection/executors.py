@@ -25,7 +25,7 @@ from crust.errors import CrustError, choices, require
 ENGINES = ("local", "ray")
 
 
-class Engine(Protocol):
+class Executor(Protocol):
     """Runs a function on many items, wherever that may be.
 
     An engine may also have `share(array)`: a context manager that gives something small to send along instead of the
@@ -49,14 +49,14 @@ class SharedArray:
         return array
 
 
-class Local:
+class LocalProcesses:
     """Processes on this machine, started when first needed and kept until `close`.
 
     They are started afresh (spawned), so a script that uses them must guard its own start with
     `if __name__ == "__main__":`, as always with processes in Python.
 
     Example:
-        >>> with Local(2) as engine:
+        >>> with LocalProcesses(2) as engine:
         ...     list(engine.map(abs, [-1, 2]))
         [1, 2]
     """
@@ -85,7 +85,7 @@ class Local:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 
-    def __enter__(self) -> Local:
+    def __enter__(self) -> LocalProcesses:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -93,7 +93,7 @@ class Local:
 
 
 @contextmanager
-def open_engine(engine: Any, workers: int) -> Iterator[Engine | None]:
+def open_engine(engine: Any, workers: int) -> Iterator[Executor | None]:
     """What the user named as an engine, ready for work; it is closed at the end if it was opened here.
 
     Args:
@@ -114,7 +114,7 @@ def open_engine(engine: Any, workers: int) -> Iterator[Engine | None]:
         with Ray(cpus=workers) as ray:
             yield ray
         return
-    with Local(workers) as local:
+    with LocalProcesses(workers) as local:
         yield local
 
 

@@ -32,7 +32,7 @@ from crust.selection.executors import open_engine
 from crust.selection.greedi import SHARD_MEMORY, dealt, greedy_order, measured_points, met, second_round, shards_for
 from crust.selection.greedy import Room
 from crust.selection.input_checks import check_groups
-from crust.selection.npy_shards import Form, Rows, ShardFile, ShardFiles, fetch, find_files, survey
+from crust.selection.npy_shards import Form, ShardFile, ShardFiles, ShardRows, fetch, find_files, survey
 from crust.selection.options import Options
 from crust.selection.threads import Ticker
 
@@ -54,7 +54,7 @@ class Group:
 
 
 @dataclass
-class Found:
+class FilePicks:
     """The answer, with rows that count through all files; distances and gains in the user's units."""
 
     indices: list[NDArray[np.int64]]  # a group each, those without a medoid left out
@@ -73,7 +73,7 @@ def greedi_on_files(
     engine: Any,
     threads: int,
     ticker: Ticker,
-) -> Found:
+) -> FilePicks:
     """Pick medoids of every group.
 
     Args:
@@ -85,7 +85,7 @@ def greedi_on_files(
         threads: how many work on the second round, which is here.
         ticker: counts pairs of points.
     """
-    form, unit = _form(files, options.metric, engine, ticker)
+    form, unit = _find_form(files, options.metric, engine, ticker)
     members = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=len(budgets)))
     groups = {}
@@ -103,11 +103,11 @@ def greedi_on_files(
 # ---------------------------------------------------------------- a look at everything
 
 
-def _form(files: ShardFiles, metric: str, engine: Any, ticker: Ticker) -> tuple[Form, float]:
+def _find_form(files: ShardFiles, metric: str, engine: Any, ticker: Ticker) -> tuple[Form, float]:
     """How points are to be scaled; refuses values that cannot be used."""
     form, largest = Form(metric), 0.0
     spans = list(files.spans(SPAN))
-    looks = engine.map(survey, (Rows(files.files[number], rows, form) for number, rows in spans))
+    looks = engine.map(survey, (ShardRows(files.files[number], rows, form) for number, rows in spans))
     bad: dict[tuple[str, str], list[int]] = {}
     for (number, _), seen in zip(spans, looks, strict=True):
         ticker.step()
@@ -120,7 +120,7 @@ def _form(files: ShardFiles, metric: str, engine: Any, ticker: Ticker) -> tuple[
         advice = f": drop {it} or fill {it} in"
         if kind == "of zeros only":
             advice = f", without a direction for metric 'cosine': drop {it} or use metric 'euclidean'"
-        raise InputError(f"{name} has {input_checks._rows(kind, rows)}{advice}")
+        raise InputError(f"{name} has {input_checks._rows_in_words(kind, rows)}{advice}")
     if metric == "cosine":
         return form, 1.0
     exponent, unit = prepare_features.power(largest, metric)
@@ -134,7 +134,7 @@ Parts = list[tuple[int, NDArray[np.int64], int]]
 
 
 @dataclass(frozen=True)
-class Shard:
+class FileShard:
     """Rows of one file: for each group which ones, and how many to pick of them."""
 
     file: ShardFile
@@ -148,7 +148,7 @@ class Shard:
         return self.file.nodes
 
 
-def solve(shard: Shard) -> tuple[list[tuple[int, NDArray[np.int64]]], float]:
+def solve_file_shard(shard: FileShard) -> tuple[list[tuple[int, NDArray[np.int64]]], float]:
     """What greedy picks of each group, as rows of the file; and the largest distance to the anchor."""
     found, farthest, room = [], 0.0, Room()
     for group, rows, k in shard.parts:
@@ -170,10 +170,10 @@ def _first_round(
     ticker: Ticker,
 ) -> tuple[float, int]:
     """All shards pick; returns a bound on the largest distance of all points, and how many shards there were."""
-    anchor = next(iter(engine.map(fetch, [Rows(files.files[0], slice(0, 1), form)])))
-    shards = [(i, Shard(files.files[i], parts, form, memory, anchor)) for i, parts in _dealt(files, groups, lost)]
+    anchor = next(iter(engine.map(fetch, [ShardRows(files.files[0], slice(0, 1), form)])))
+    shards = [(i, FileShard(files.files[i], parts, form, memory, anchor)) for i, parts in _dealt(files, groups, lost)]
     farthest = 0.0
-    for (number, shard), (found, far) in zip(shards, engine.map(solve, (s for _, s in shards)), strict=True):
+    for (number, shard), (found, far) in zip(shards, engine.map(solve_file_shard, (s for _, s in shards)), strict=True):
         farthest = max(farthest, far)
         for g, rows in found:
             groups[g].chosen.append(rows + files.start(number))
@@ -226,7 +226,7 @@ def _second_round(
 def _fetch(files: ShardFiles, rows: NDArray[np.int64], form: Form, engine: Any) -> NDArray[np.float64]:
     """Some points of all files, in the order of the rows."""
     parts = [
-        (where[first : first + SPAN], Rows(files.files[number], inside[first : first + SPAN], form))
+        (where[first : first + SPAN], ShardRows(files.files[number], inside[first : first + SPAN], form))
         for number, where, inside in files.split(rows)
         for first in range(0, len(where), SPAN)
     ]
@@ -302,7 +302,7 @@ def _assign(
     engine: Any,
     ticker: Ticker,
     shards: int,
-) -> Found:
+) -> FilePicks:
     """The better rival of each group, and the medoid of every point."""
     tried = [(g, *both) for g, group in groups.items() for both in zip(group.rivals, group.points, strict=True)]
     means = (files, form, widest, engine, ticker)
@@ -323,7 +323,7 @@ def _assign(
         only[lost] = NOBODY
         ((owner, nearest, _),) = _all_spans(*means, only, [(NOBODY, chosen, points, len(codes))])
         medoid[lost], far[lost] = owner, nearest
-    return Found(
+    return FilePicks(
         [tried[number][1] for number in best.values()],
         [outcomes[number][2] * unit for number in best.values()],
         medoid,

@@ -185,7 +185,7 @@ class Greedy:
             if exact:
                 kernels_exact.drop_gains(tile, tile_rows, offset, old[part], new[part], magic, gains[columns])
             else:
-                kernels_float32.drop_gains(tile, tile_rows, offset, old[part], new[part], gains[columns])
+                kernels_float32.drop_approximate_gains(tile, tile_rows, offset, old[part], new[part], gains[columns])
 
         self.distances.each_strip(changed, consume, self.threads, self.ticker)
 
@@ -247,7 +247,7 @@ class Greedy:
             if distances.exact:
                 kernels_exact.mirror_gains(tile, top, left, nearest, magic, parts[slot])
             else:
-                kernels_float32.mirror_gains(tile, top, left, nearest, parts[slot])
+                kernels_float32.mirror_approximate_gains(tile, top, left, nearest, parts[slot])
 
         distances.each_tile(consume, self.threads, self.ticker)
         self.gains = parts.sum(axis=0)
@@ -276,7 +276,9 @@ class Greedy:
         if fits and self.threads == 1 and self.distances.stored is not None and not self.distances.mirrored:
             built = neighbour_lists.build_from_upper(self.distances, self.nearest, self.limits, entries)
         else:
-            built = neighbour_lists.build(self.distances, self.nearest, self.limits, entries, self.threads, self.ticker)
+            built = neighbour_lists.build_lists(
+                self.distances, self.nearest, self.limits, entries, self.threads, self.ticker
+            )
         if built is None:
             return False
         neighbour_lists.list_gains(*built, self.nearest, self.picked, self.magic, self.gains)

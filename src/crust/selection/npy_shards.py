@@ -196,7 +196,7 @@ def _head(path: Path) -> ShardFile:
 
 
 @dataclass(frozen=True)
-class Rows:
+class ShardRows:
     """Some rows of a file, in some form."""
 
     file: ShardFile
@@ -208,7 +208,7 @@ class Rows:
         return self.file.nodes
 
 
-def fetch(wanted: Rows) -> NDArray[np.float64]:
+def fetch(wanted: ShardRows) -> NDArray[np.float64]:
     """The points themselves."""
     return wanted.form.read(wanted.file, wanted.rows)
 
@@ -222,7 +222,7 @@ class Seen:
     zero: NDArray[np.int64]
 
 
-def survey(wanted: Rows) -> Seen:
+def survey(wanted: ShardRows) -> Seen:
     """Look at some rows as they stand in the file."""
     array, start = wanted.file.open()[wanted.rows], wanted.rows.start
     bad = (

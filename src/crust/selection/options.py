@@ -134,22 +134,22 @@ def parse_bytes(size: Any, what: str = "the size") -> int:
     elif not isinstance(size, bool) and isinstance(size, Real) and math.isfinite(size):
         count = int(float(size))
     if count < 1:
-        raise InputError(f"{what} is {_plain(size)}, but it must be a number of bytes above 0, or such as '2 GiB'")
+        raise InputError(f"{what} is {_as_typed(size)}, but it must be a number of bytes above 0, or such as '2 GiB'")
     return count
 
 
 def _whole_number(value: Any, what: str, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise InputError(f"{what} is {_plain(value)}, but it must be a whole number of at least {least}")
+        raise InputError(f"{what} is {_as_typed(value)}, but it must be a whole number of at least {least}")
     return int(value)
 
 
 def _check_epsilon(epsilon: Any) -> float:
     if not isinstance(epsilon, Real) or not 0 < float(epsilon) < 1:
-        raise InputError(f"epsilon is {_plain(epsilon)}, but it must be a number above 0 and below 1, such as 0.1")
+        raise InputError(f"epsilon is {_as_typed(epsilon)}, but it must be a number above 0 and below 1, such as 0.1")
     return float(epsilon)
 
 
-def _plain(value: Any) -> str:
+def _as_typed(value: Any) -> str:
     """A value as a user would have typed it: 3 rather than np.int64(3)."""
     return str(value) if isinstance(value, Real) else repr(value)

@@ -19,5 +19,5 @@ class Picks:
 
 
 def magic_number(bound: float) -> float:
-    """What to add and take away (`kernels.snap`) so that sums up to `bound` are exact."""
+    """What to add and take away (`kernels_exact.snap`) so that sums up to `bound` are exact."""
     return 1.5 * math.ldexp(1.0, math.ceil(math.log2(bound))) if bound > 0 else 0.0

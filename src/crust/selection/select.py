@@ -18,7 +18,7 @@ from crust.selection import input_checks, prepare_features
 from crust.selection.budget import resolve_k, split_budget
 from crust.selection.centrality import central, random
 from crust.selection.coreset import Coreset
-from crust.selection.cost_model import Plan, expectation, group_bytes, list_bytes, make_plan
+from crust.selection.cost_model import SelectionPlan, expectation, group_bytes, list_bytes, make_plan
 from crust.selection.executors import ENGINES, open_engine
 from crust.selection.greedi import greedi
 from crust.selection.greedi_files import select_files
@@ -30,7 +30,7 @@ from crust.selection.npy_shards import are_files, mapped_file
 from crust.selection.options import Options, check_options
 from crust.selection.picks import Picks
 from crust.selection.sieve_streaming import sieve
-from crust.selection.threads import Ticker, spread
+from crust.selection.threads import Ticker, run_in_threads
 
 
 def run_group(
@@ -184,7 +184,7 @@ class _Work:
         sizes: NDArray[np.int64],
         budgets: NDArray[np.int64],
         options: Options,
-        plan: Plan,
+        plan: SelectionPlan,
         engine: Any,
     ):
         self.features, self.sizes, self.budgets = features, sizes, budgets
@@ -226,7 +226,7 @@ class _Work:
             for group in order:
                 if self.plan.alone[group]:
                     work(group, 0)
-            spread([g for g in order if not self.plan.alone[g]], work, self.plan.together, ticker)
+            run_in_threads([g for g in order if not self.plan.alone[g]], work, self.plan.together, ticker)
         return picks
 
 

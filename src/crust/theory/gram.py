@@ -33,7 +33,7 @@ def needed(rows: int) -> float:
     return 8.0 * 4 * rows * rows
 
 
-def check_memory(jacobian: Jacobian) -> None:
+def check_gram_memory(jacobian: Jacobian) -> None:
     """Refuse what would not fit, before anything is computed."""
     rows = jacobian.shape[0]
     if needed(rows) > jacobian.memory:
@@ -57,7 +57,7 @@ def gram(jacobian: Jacobian) -> NDArray[np.float64]:
         >>> gram(Jacobian(nn.Linear(2, 1, bias=False), torch.tensor([[1.0, 2.0], [3.0, 4.0]]))).tolist()
         [[5.0, 11.0], [11.0, 25.0]]
     """
-    check_memory(jacobian)
+    check_gram_memory(jacobian)
     outputs, size = jacobian.outputs, jacobian.shape[0]
     found = np.empty((size, size))
     free = (jacobian.memory - needed(size) / 2) / 3
@@ -78,11 +78,11 @@ def gram(jacobian: Jacobian) -> NDArray[np.float64]:
     return (found + found.T) / 2
 
 
-def spread(index: NDArray[np.int64], outputs: int) -> NDArray[np.int64]:
+def jacobian_rows(index: NDArray[np.int64], outputs: int) -> NDArray[np.int64]:
     """The rows of the Jacobian that belong to some examples.
 
     Example:
-        >>> spread(np.array([2, 0]), 2).tolist()
+        >>> jacobian_rows(np.array([2, 0]), 2).tolist()
         [4, 5, 0, 1]
     """
     return (np.asarray(index)[:, None] * outputs + np.arange(outputs)).reshape(-1)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crust.theory.gram import gram, is_quick, spread
+from crust.theory.gram import gram, is_quick, jacobian_rows
 from crust.theory.jacobian import Jacobian
 from crust.theory.spectrum import Cut, lanczos_spectrum, rank_of
 
@@ -54,7 +54,7 @@ class Spaces:
             return Space(found.singular_values, found.left, found.energy)
         part = self.matrix
         if index is not None:
-            rows = spread(index, self.jacobian.outputs)
+            rows = jacobian_rows(index, self.jacobian.outputs)
             part = part[np.ix_(rows, rows)]
         if weights is not None:
             roots = np.repeat(np.sqrt(weights), self.jacobian.outputs)
