@@ -11,7 +11,7 @@ import numpy as np
 import psutil
 import pytest
 from tests.selection.common import proxies
-from tests.selection.test_shard_files import assert_same, write
+from tests.selection.test_npy_shards import assert_same, write
 
 import crust
 from crust.errors import CrustError, InputError, MissingPackage

@@ -144,9 +144,10 @@ def count_parameters(model: nn.Module) -> int:
 
 def check_gradient_memory(model: nn.Module, n: int) -> None:
     """Refuse what would not fit, before anything is computed."""
-    needed, free = 4 * n * count_parameters(model), psutil.virtual_memory().available
+    parameters, free = count_parameters(model), psutil.virtual_memory().available
+    needed = 4 * n * parameters
     if needed > free:
         raise InputError(
-            f"exact gradients of {n} examples over {count_parameters(model)} parameters take {needed / 1e9:.1f} GB, and "
+            f"exact gradients of {n} examples over {parameters} parameters take {needed / 1e9:.1f} GB, and "
             f"{free / 1e9:.1f} GB are free: use the proxy 'logits' or 'features', or a smaller model"
         )

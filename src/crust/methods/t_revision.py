@@ -79,7 +79,8 @@ def prob_label_wrong(probabilities: NDArray[Any], labels: NDArray[np.int64], T: 
     """One minus the chance that a given label is the true one: 1 - p_y T_yy / (pT)_y.
 
     Example:
-        >>> prob_label_wrong(np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([0, 0]), np.array([[0.8, 0.2], [0.2, 0.8]])).round(2)
+        >>> p, T = np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([[0.8, 0.2], [0.2, 0.8]])
+        >>> prob_label_wrong(p, np.array([0, 0]), T).round(2)
         array([0.03, 0.69])
     """
     p = np.asarray(probabilities, np.float64)

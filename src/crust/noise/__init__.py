@@ -14,9 +14,9 @@ __all__ = [
     "NoiseSpec",
     "NoisyLabels",
     "instance_noise",
+    "make_noisy_labels",
     "noisify",
     "parse_noise",
-    "make_noisy_labels",
     "released_labels",
     "transition_matrix",
 ]

@@ -3,15 +3,25 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from crust.selection.distances import TILE_COLUMNS, Distances
-from crust.selection.kernels_exact import exact_kernel, exact_pairs, snap
-from crust.selection.picks import Picks, magic_number
+from crust.selection.kernels_exact import exact_kernel, exact_pairs, magic_number, snap
 from crust.selection.threads import Ticker, run_in_threads
 
 WORTH_THREADS = 2**19  # pairs; fewer are done before a second thread has woken up
+
+
+@dataclass
+class Picks:
+    """Medoids of one group; all indices count within the group."""
+
+    order: np.ndarray  # the medoids in the order they were picked
+    gains: np.ndarray  # marginal gains, in the same order
+    owner: np.ndarray  # the medoid of each point
+    nearest: np.ndarray  # its distance, float32
 
 
 def complete(

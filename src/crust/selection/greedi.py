@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crust.selection.assignment import complete, diameter, part_of
+from crust.selection.assignment import Picks, complete, diameter, part_of
 from crust.selection.distances import Distances
 from crust.selection.executors import Executor
 from crust.selection.greedy import Greedy, Room
 from crust.selection.marginal_gains import Gains
-from crust.selection.picks import Picks
 from crust.selection.threads import Ticker, run_in_threads
 
 SHARD_POINTS = 10_000

@@ -439,7 +439,7 @@ def _run(
 ) -> Any:
     # The kernels need numba, which is imported only where they are used.
     from crust.selection.greedi import shards_for
-    from crust.selection.select import one_blas_thread
+    from crust.selection.select_coreset import one_blas_thread
 
     busy = [(int(n), int(k)) for n, k in zip(sizes, budgets, strict=True) if k]
     # A shard looks at all its pairs once, and the assignment of two rivals at all pairs of a point and a medoid.

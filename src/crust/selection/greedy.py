@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crust.selection import kernels_exact, kernels_float32, neighbour_lists
+from crust.selection.assignment import Picks
 from crust.selection.distances import Distances
-from crust.selection.picks import FINER, Picks, magic_number
+from crust.selection.kernels_exact import REFINE_RATIO, magic_number
 from crust.selection.threads import Ticker
 
 PICKS_AT_ONCE = 4096
@@ -227,7 +228,7 @@ class Greedy:
 
     def _least_gain(self) -> float:
         """Below this the sums need a finer quantum."""
-        return self.bound / (FINER * self.n)
+        return self.bound / (REFINE_RATIO * self.n)
 
     def _new_bound(self) -> None:
         self.bound = self.n * float(self.nearest.max())

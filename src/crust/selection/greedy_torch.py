@@ -1,7 +1,7 @@
 """Exact greedy facility location on torch tensors, for GPUs: the same picks as the CPU kernels.
 
-The formula of a distance and the exact sums are those of `kernels_exact.py`, so the answer is the same to the last bit. Here
-whole rows are cheap and small steps are not: gains are kept up to date from whole rows until the end, without lists.
+The formula of a distance and the exact sums are those of `kernels_exact.py`, so the answer is the same to the last bit.
+Here whole rows are cheap and small steps are not: gains are kept up to date from whole rows until the end, without lists.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crust.selection.picks import FINER, Picks, magic_number
+from crust.selection.assignment import Picks
+from crust.selection.kernels_exact import REFINE_RATIO, magic_number
 from crust.selection.threads import Ticker
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class _State:
             if self.bound == 0.0:
                 return False
             best = self.candidate_gains.max()
-            if float(best) > self.bound / (FINER * self.n):
+            if float(best) > self.bound / (REFINE_RATIO * self.n):
                 break
             if not self._rescale():
                 return False

@@ -14,6 +14,12 @@ from numba import njit
 
 BLOCK = 512  # columns handled at once: a few of them fit the first-level cache
 LEAF = 128  # candidates under one entry of the table of maxima
+REFINE_RATIO = 1024.0  # sums get a finer quantum when the gains have fallen this far below the largest that could be
+
+
+def magic_number(bound: float) -> float:
+    """What to add and take away (`snap`) so that sums up to `bound` are exact."""
+    return 1.5 * math.ldexp(1.0, math.ceil(math.log2(bound))) if bound > 0 else 0.0
 
 
 def exact_kernel(function):

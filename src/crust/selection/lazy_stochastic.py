@@ -12,12 +12,11 @@ import math
 import numpy as np
 
 from crust.selection import kernels_exact, kernels_float32
-from crust.selection.assignment import diameter
+from crust.selection.assignment import Picks, diameter
 from crust.selection.distances import Distances
 from crust.selection.greedy import Room
-from crust.selection.kernels_exact import BLOCK, LEAF, exact_block, exact_kernel, snap
+from crust.selection.kernels_exact import BLOCK, LEAF, REFINE_RATIO, exact_block, exact_kernel, magic_number, snap
 from crust.selection.marginal_gains import Gains
-from crust.selection.picks import FINER, Picks, magic_number
 from crust.selection.threads import Ticker
 
 PICKS_AT_ONCE = 64
@@ -122,7 +121,7 @@ class Lazy:
             stop = min(k, done + PICKS_AT_ONCE)
             done, state, e, looks, owner_of_row = _lazy_picks(
                 stored, distances.x, xt, has_stored, has_points, distances.root, distances.factor, row, owner_of_row,
-                self.nearest, self.owner, self.picked, self.magic, self.bound / (FINER * n), self.bounds, looked,
+                self.nearest, self.owner, self.picked, self.magic, self.bound / (REFINE_RATIO * n), self.bounds, looked,
                 order, gains, done, stop,
             )  # fmt: skip
             self.ticker.step(looks * n)

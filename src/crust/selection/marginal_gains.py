@@ -22,8 +22,7 @@ from crust.selection import kernels_float32
 # mypy: allow-untyped-defs, allow-incomplete-defs
 from crust.selection.assignment import WORTH_THREADS
 from crust.selection.distances import TILE_COLUMNS, UNIT, Distances
-from crust.selection.kernels_exact import exact_kernel, exact_pairs, snap, update_nearest
-from crust.selection.picks import FINER, magic_number
+from crust.selection.kernels_exact import REFINE_RATIO, exact_kernel, exact_pairs, magic_number, snap, update_nearest
 from crust.selection.threads import Ticker, run_in_threads
 
 
@@ -195,7 +194,7 @@ class Gains:
             best, gain, near = int(candidates[0]), 0.0, self._settle(candidates[:1])[1]
         else:
             best, gain, near = self._best(candidates)
-            if gain <= self.bound / (FINER * self.points) and self._rescale():
+            if gain <= self.bound / (REFINE_RATIO * self.points) and self._rescale():
                 best, gain, near = self._best(candidates)
         self._take(best, near[best])
         return best, gain

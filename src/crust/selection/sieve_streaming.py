@@ -37,12 +37,11 @@ from numpy.typing import NDArray
 
 from crust.errors import InputError
 from crust.selection import input_checks, kernels_exact, prepare_features
-from crust.selection.assignment import WORTH_THREADS, complete, diameter, part_of
+from crust.selection.assignment import WORTH_THREADS, Picks, complete, diameter, part_of
 from crust.selection.distances import Distances
-from crust.selection.kernels_exact import BLOCK, exact_kernel, snapped_sum
+from crust.selection.kernels_exact import BLOCK, exact_kernel, magic_number, snapped_sum
 from crust.selection.lazy_stochastic import Lazy, gain_of_row
 from crust.selection.options import check_options
-from crust.selection.picks import Picks, magic_number
 from crust.selection.threads import Ticker, run_in_threads
 
 

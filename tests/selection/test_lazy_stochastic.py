@@ -10,10 +10,10 @@ from tests.selection.common import all_distances, check_picks, make, proxies
 from tests.selection.oracle import assign_oracle, brute_force_optimum, facility, greedy_oracle
 from tests.selection.strategies import points
 
+from crust.selection.assignment import Picks
 from crust.selection.distances import Distances
 from crust.selection.greedy import Greedy, Room
 from crust.selection.lazy_stochastic import lazy, stochastic
-from crust.selection.picks import Picks
 from crust.selection.threads import Ticker, WorkStopped
 
 METRICS = ["euclidean", "sqeuclidean", "cosine"]

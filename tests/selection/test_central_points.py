@@ -8,7 +8,7 @@ from tests.selection.common import all_distances, check_picks, make, proxies
 from tests.selection.strategies import points
 
 from crust.selection.assignment import complete, diameter
-from crust.selection.centrality import central, random
+from crust.selection.central_points import central, random
 from crust.selection.distances import Distances
 from crust.selection.threads import Ticker, WorkStopped
 
