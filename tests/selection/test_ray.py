@@ -43,7 +43,7 @@ def engine():
 def small(monkeypatch):
     """Many shards and many spans for few points."""
     monkeypatch.setattr(greedi, "SHARD_POINTS", 300)
-    monkeypatch.setattr(greedi_files, "SPAN", 400)
+    monkeypatch.setattr(greedi_files, "SPAN_ROWS", 400)
 
 
 @pytest.mark.usefixtures("small")

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-AFTER = 2.0  # seconds
+SHOW_AFTER = 2.0  # seconds
 LINE_EVERY = 10.0
 
 
@@ -41,11 +41,11 @@ def progress_bar(label: str, show: bool) -> Iterator[Callable[[float, float], No
         nonlocal share
         share = min(done / total, 1.0) if total else 0.0
         now = time.monotonic()
-        if now - start >= AFTER and now - last >= 0.1:
+        if now - start >= SHOW_AFTER and now - last >= 0.1:
             show_now()
 
     # the first steps of all may take a while (kernels are compiled once on every machine): say that something happens
-    timer = threading.Timer(AFTER, show_now)
+    timer = threading.Timer(SHOW_AFTER, show_now)
     timer.daemon = True
     timer.start()
     try:

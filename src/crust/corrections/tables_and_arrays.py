@@ -87,7 +87,7 @@ def apply_to_npz(
         >>> np.load(folder / "b.npz")["y"]
         array([9, 9], dtype=uint8)
     """
-    from crust.data.array_io import open_npz
+    from crust.data.matrix_io import open_npz
 
     source = Path(source)
     name = labels_name(source)

@@ -15,8 +15,8 @@ from crust.errors import InputError
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 # The last bytes of a whole file; trailing bytes after them are common.
-ENDS = {"JPEG": b"\xff\xd9", "PNG": b"IEND"}
-TAIL = 1024
+END_MARKERS = {"JPEG": b"\xff\xd9", "PNG": b"IEND"}
+TAIL_BYTES = 1024
 WINDOWS = os.name == "nt"
 AFTER, EVERY = 2.0, 10.0  # seconds until the first word on a large folder, and between the others
 
@@ -107,11 +107,11 @@ def broken_image(path: Path) -> str | None:
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - TAIL))
+            file.seek(max(0, size - TAIL_BYTES))
             tail = file.read()
             file.seek(0)
             with Image.open(file) as image:
-                end = ENDS.get(image.format or "")
+                end = END_MARKERS.get(image.format or "")
                 if end is None or end not in tail:
                     image.load()
         return None

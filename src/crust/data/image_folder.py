@@ -17,11 +17,11 @@ from crust.errors import InputError, choices
 
 log = logging.getLogger("crust.data")
 
-MEMORY = 1 << 30  # decoded images up to this many bytes are held in memory
-SIZE = 224
+IN_MEMORY_BYTES = 1 << 30  # decoded images up to this many bytes are held in memory
+DEFAULT_IMAGE_SIZE = 224
 # Those of ImageNet, as for nearly every network that takes photographs.
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-TESTS = ("test", "val", "valid", "validation")
+TEST_FOLDERS = ("test", "val", "valid", "validation")
 
 
 @dataclass
@@ -46,7 +46,7 @@ def load_folder(
     if limit is not None and limit < total:
         rows = round_robin(listing.folders, limit)
         listing = some(listing, rows)
-    size = check_size(image_size) or common_size([base / f for f in listing.files]) or SIZE
+    size = check_size(image_size) or common_size([base / f for f in listing.files]) or DEFAULT_IMAGE_SIZE
     train, kept = read_images(listing, classes, size, skip_broken)
     check_classes(train.labels, classes, f"the labels of {base}")
     encoding = {
@@ -102,7 +102,7 @@ def read_images(
     stream: bool = False,
 ) -> tuple[Examples, NDArray[np.int64]]:
     """Examples of the files that are whole, and which of them these are; `stream` leaves the images where they are."""
-    in_memory = not stream and len(listing.files) * channels * size * size <= MEMORY
+    in_memory = not stream and len(listing.files) * channels * size * size <= IN_MEMORY_BYTES
     images: list[Any] = []
     dataset = FolderImages(listing.root, listing.files, size, channels, resize=resize)
     if in_memory:
@@ -140,7 +140,7 @@ def _train_and_test_folders(root: Path) -> tuple[Path, Path | None]:
     train = root / "train"
     if not train.is_dir() or not any(path.is_dir() and not is_hidden(path.name) for path in train.iterdir()):
         return root, None
-    return train, next((root / name for name in TESTS if (root / name).is_dir()), None)
+    return train, next((root / name for name in TEST_FOLDERS if (root / name).is_dir()), None)
 
 
 def some(listing: Listing, rows: NDArray[np.int64]) -> Listing:

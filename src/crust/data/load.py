@@ -114,10 +114,10 @@ def load_new(
         return npz_dataset.load_new_npz(path, encoding)
     if path.suffix.lower() in TABLES and form == "table":
         return table_dataset.load_new_table(path, encoding)
-    raise InputError(f"{spec} does not hold {WORDS[form]}, which the network was trained on: give data like that")
+    raise InputError(f"{spec} does not hold {FORM_WORDS[form]}, which the network was trained on: give data like that")
 
 
-WORDS = {"images": "images", "features": "arrays of features", "table": "a table"}
+FORM_WORDS = {"images": "images", "features": "arrays of features", "table": "a table"}
 
 
 def _load(

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crust.data import array_io
 from crust.data.examples import Bundle, Examples
 from crust.data.labels import check_classes, encode_labels
-from crust.data.matrix_io import reading
+from crust.data.matrix_io import open_npz, reading
 from crust.errors import InputError
 
 __all__ = ["from_arrays"]
@@ -121,8 +120,8 @@ def load_new_npz(path: Path, encoding: dict[str, Any]) -> Examples:
         raise InputError(f"{path.name} holds {', '.join(sorted(names)) or 'nothing'}: save the inputs as x")
     labels = next((y for x, y in (*TEST, *TRAIN) if x == inputs[0] and y in names), None)
     with reading(path):
-        x = array_io.open_npz(path, names[inputs[0]])
-        y = None if labels is None else array_io.open_npz(path, names[labels])
+        x = open_npz(path, names[inputs[0]])
+        y = None if labels is None else open_npz(path, names[labels])
     return like(x, y, encoding, path.name)
 
 
@@ -150,7 +149,7 @@ def _pair(names: dict[str, str], pairs: Any) -> tuple[str, str] | None:
 
 def _read_pair(path: Path, names: dict[str, str], pair: tuple[str, str]) -> tuple[Any, Any]:
     with reading(path):
-        x, y = (array_io.open_npz(path, names[name]) for name in pair)
+        x, y = (open_npz(path, names[name]) for name in pair)
         if x.ndim == 0 or y.ndim == 0 or len(x) != len(y):
             raise InputError(
                 f"{path.name} has {len(y) if y.ndim else 'no'} labels in {names[pair[1]]} for "

@@ -15,7 +15,7 @@ import numpy as np
 
 from crust.errors import InputError
 
-PLAIN = "biufS"  # kinds of values that are only bytes
+PLAIN_KINDS = "biufS"  # kinds of values that are only bytes
 
 
 def read_pickle(path: Path) -> Any:
@@ -33,7 +33,7 @@ def read_pickle(path: Path) -> Any:
 class _Reader(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         # numpy.core became numpy._core in numpy 2
-        known = KNOWN.get((module.replace("numpy._core", "numpy.core"), name))
+        known = ALLOWED_GLOBALS.get((module.replace("numpy._core", "numpy.core"), name))
         if known is None:
             raise InputError(f"asks for {module}.{name}, which a file of images has no need of: nothing was run")
         return known
@@ -50,7 +50,7 @@ class _Dtype:
 
     def plain(self) -> np.dtype[Any]:
         found = np.dtype(self.code)
-        if found.kind not in PLAIN or found.hasobject:
+        if found.kind not in PLAIN_KINDS or found.hasobject:
             raise InputError(f"holds an array of {self.code!r}: only numbers are read")
         return np.dtype(self.order + self.code) if self.order in "<>" else found
 
@@ -106,7 +106,7 @@ def _unwrapped(value: Any) -> Any:
     return value
 
 
-KNOWN = {
+ALLOWED_GLOBALS = {
     ("numpy", "ndarray"): _Array,
     ("numpy", "dtype"): _Dtype,
     ("numpy.core.multiarray", "_reconstruct"): _reconstruct,

@@ -15,7 +15,7 @@ from crust.data.matrix_io import reading
 from crust.data.table_encoder import TableEncoder
 from crust.errors import InputError, choices
 
-USUAL = "label"  # the column that is taken where none is named
+DEFAULT_LABEL_COLUMN = "label"  # the column that is taken where none is named
 
 
 def load_table(
@@ -63,11 +63,11 @@ def load_new_table(path: Path, encoding: dict[str, Any]) -> Examples:
 def _label(name: str | None, names: list[str], file: str) -> str:
     if name is not None:
         return choices(name, names, f"column of {file}")
-    if USUAL in names:
-        return USUAL
+    if DEFAULT_LABEL_COLUMN in names:
+        return DEFAULT_LABEL_COLUMN
     raise InputError(
-        f"{file} has no column {USUAL!r}: say which one holds the labels with label_column (--label-column); "
-        f"it has {table_io.listed(names)}"
+        f"{file} has no column {DEFAULT_LABEL_COLUMN!r}: say which one holds the labels with label_column "
+        f"(--label-column); it has {table_io.listed(names)}"
     )
 
 

@@ -16,7 +16,7 @@ __all__ = ["TableEncoder"]
 
 log = logging.getLogger("crust.data")
 
-MOST = 100  # categories of one column that get a feature of their own, the most frequent ones
+MAX_CATEGORIES = 100  # categories of one column that get a feature of their own, the most frequent ones
 
 
 class TableEncoder:
@@ -155,11 +155,11 @@ def _fit_category(table: Any, name: str, file: str) -> dict[str, Any] | None:
     codes, levels = _categories(table, name)
     counts = np.bincount(codes, minlength=len(levels))
     seen = [(level, int(count)) for level, count in zip(levels, counts, strict=True) if level is not None]
-    if not seen or (len(seen) > MOST and len(seen) > len(codes) / 2):
+    if not seen or (len(seen) > MAX_CATEGORIES and len(seen) > len(codes) / 2):
         why = "is empty" if not seen else "has a value of its own in most rows"
         log.warning("column %r of %s %s and is left out", name, file, why)
         return None
-    frequent = sorted(seen, key=lambda pair: (-pair[1], pair[0]))[:MOST]
+    frequent = sorted(seen, key=lambda pair: (-pair[1], pair[0]))[:MAX_CATEGORIES]
     missing = any(level is None and count for level, count in zip(levels, counts, strict=True))
     return {
         "name": name,

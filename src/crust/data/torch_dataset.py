@@ -17,7 +17,7 @@ from crust.errors import InputError
 
 __all__ = ["from_dataset"]
 
-LOOKS = 16  # items whose label is compared with `.targets`
+COMPARED_LABELS = 16  # items whose label is compared with `.targets`
 
 
 def from_dataset(dataset: Any, labels: Any = None, classes: Sequence[Any] | None = None) -> Examples:
@@ -141,7 +141,7 @@ def _own_labels(dataset: Any) -> Any:
     found = _targets(dataset)
     n = len(dataset)
     if found is not None and len(found) == n:
-        some = np.unique(np.linspace(0, n - 1, min(n, LOOKS)).astype(np.int64)).tolist()
+        some = np.unique(np.linspace(0, n - 1, min(n, COMPARED_LABELS)).astype(np.int64)).tolist()
         with fixed_random_state(0):
             if all(_equal_values(label_of(dataset[i], i), found[i]) for i in some):
                 return found

@@ -12,7 +12,7 @@ from crust.selection.distances import Distances
 from crust.selection.kernels_exact import magic_number
 from crust.selection.threads import Ticker, run_in_threads
 
-HEIGHT = 16  # rows that are settled in one go
+SETTLED_ROWS = 16  # rows that are settled in one go
 SUM_ERROR = 8 * 2.0**-24  # relative, of sums that add up to eight numbers in float32
 
 
@@ -101,17 +101,17 @@ def _settle(
 ) -> np.ndarray:
     """The sums, with exact ones at some rows."""
     settled = sums.copy()
-    tiles = np.empty((threads, HEIGHT, distances.n), np.float32)
+    tiles = np.empty((threads, SETTLED_ROWS, distances.n), np.float32)
 
     def work(first: int, slot: int) -> None:
-        block, tile = rows[first : first + HEIGHT], tiles[slot]
+        block, tile = rows[first : first + SETTLED_ROWS], tiles[slot]
         kernels_exact.exact_tile(
             distances.x, distances.xt, block, 0, distances.n, distances.root, distances.factor, tile
         )
         settled[block] = [kernels_exact.snapped_sum(tile[r], magic) for r in range(len(block))]
         ticker.step(len(block) * distances.n)
 
-    run_in_threads(range(0, len(rows), HEIGHT), work, threads, ticker)
+    run_in_threads(range(0, len(rows), SETTLED_ROWS), work, threads, ticker)
     return settled
 
 

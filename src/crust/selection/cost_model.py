@@ -19,8 +19,8 @@ from crust.selection.options import Options, check_options
 
 MIB = 2**20
 ALONE_POINTS = 8192  # groups from here on get all threads for themselves
-STEADY = 2**16  # small things, a thread
-QUICK = 6e9  # pairs times (10 + dimensions): below, a selection takes less than a second anyway
+THREAD_OVERHEAD_BYTES = 2**16  # small things, a thread
+QUICK_PAIR_OPERATIONS = 6e9  # pairs times (10 + dimensions): below, a selection takes less than a second anyway
 LEAST_LISTS = 64 * 8  # bytes a point for neighbour lists, below which they are not worth having
 RESERVOIR = 2000
 
@@ -97,7 +97,7 @@ def expectation(
 ) -> CostEstimate:
     """The estimate that `select` logs; the speed is measured only where it will take long enough to be worth it."""
     pairs = float((sizes.astype(np.float64) ** 2).sum())
-    quick = pairs * (10 + d) < QUICK
+    quick = pairs * (10 + d) < QUICK_PAIR_OPERATIONS
     seconds = 0.0 if quick else _expected_seconds(sizes, d, budgets, options, plan)
     return CostEstimate(plan.memory, seconds, plan.path)
 
@@ -151,7 +151,7 @@ def group_bytes(n: int, d: int, options: Options, stored: bool, threads: int) ->
     """
     points = 0 if options.metric == "precomputed" else 32 * d
     tiles = 4 * max(min(n, 2000) * min(n, 512), min(32 * n, 2**22 + n))
-    return n * (points + 100) + threads * (28 * n + tiles + STEADY) + (4 * n * n if stored else 0)
+    return n * (points + 100) + threads * (28 * n + tiles + THREAD_OVERHEAD_BYTES) + (4 * n * n if stored else 0)
 
 
 def list_bytes(n: float) -> float:

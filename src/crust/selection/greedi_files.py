@@ -36,9 +36,9 @@ from crust.selection.npy_shards import Form, ShardFile, ShardFiles, ShardRows, f
 from crust.selection.options import Options
 from crust.selection.threads import Ticker
 
-SPAN = 20_000  # rows that are looked at, or assigned, in one go
-OVER = 4  # how many more than their share small files give: on proxies within 6% of greedy, and 2 within 23%
-NOBODY = -1  # in place of a group that has no medoid of its own
+SPAN_ROWS = 20_000  # rows that are looked at, or assigned, in one go
+OVERSAMPLING = 4  # how many more than their share small files give: on proxies within 6% of greedy, and 2 within 23%
+NO_MEDOID = -1  # in place of a group that has no medoid of its own
 
 
 @dataclass
@@ -106,7 +106,7 @@ def greedi_on_files(
 def _find_form(files: ShardFiles, metric: str, engine: Any, ticker: Ticker) -> tuple[Form, float]:
     """How points are to be scaled; refuses values that cannot be used."""
     form, largest = Form(metric), 0.0
-    spans = list(files.spans(SPAN))
+    spans = list(files.spans(SPAN_ROWS))
     looks = engine.map(survey, (ShardRows(files.files[number], rows, form) for number, rows in spans))
     bad: dict[tuple[str, str], list[int]] = {}
     for (number, _), seen in zip(spans, looks, strict=True):
@@ -193,11 +193,11 @@ def _dealt(files: ShardFiles, groups: dict[int, Group], lost: NDArray[np.int64])
             for s, part in enumerate(dealt(len(rows), max(1, round(count * len(rows) / n)), group.rng)):
                 if s == len(work[number]):
                     work[number].append([])
-                k = group.k if len(part) >= 2 * group.k else math.ceil(OVER * group.k * len(part) / n)
+                k = group.k if len(part) >= 2 * group.k else math.ceil(OVERSAMPLING * group.k * len(part) / n)
                 k = group.k if count == 1 and len(part) == n else min(k, group.k, len(part))
                 work[number][s].append((g, rows[part], k))
     for number, _, rows in files.split(lost):
-        work[number] += [[(NOBODY, rows[first : first + SPAN], 0)] for first in range(0, len(rows), SPAN)]
+        work[number] += [[(NO_MEDOID, rows[first : first + SPAN_ROWS], 0)] for first in range(0, len(rows), SPAN_ROWS)]
     for number, shards in work.items():
         for parts in shards:
             yield number, parts
@@ -226,9 +226,9 @@ def _second_round(
 def _fetch(files: ShardFiles, rows: NDArray[np.int64], form: Form, engine: Any) -> NDArray[np.float64]:
     """Some points of all files, in the order of the rows."""
     parts = [
-        (where[first : first + SPAN], ShardRows(files.files[number], inside[first : first + SPAN], form))
+        (where[first : first + SPAN_ROWS], ShardRows(files.files[number], inside[first : first + SPAN_ROWS], form))
         for number, where, inside in files.split(rows)
-        for first in range(0, len(where), SPAN)
+        for first in range(0, len(where), SPAN_ROWS)
     ]
     points = np.empty((len(rows), files.shape[1]))
     for (where, _), found in zip(parts, engine.map(fetch, (wanted for _, wanted in parts)), strict=True):
@@ -320,8 +320,8 @@ def _assign(
         chosen = np.concatenate([tried[number][1] for number in best.values()])
         points = np.concatenate([tried[number][2] for number in best.values()])
         only = codes.copy()
-        only[lost] = NOBODY
-        ((owner, nearest, _),) = _all_spans(*means, only, [(NOBODY, chosen, points, len(codes))])
+        only[lost] = NO_MEDOID
+        ((owner, nearest, _),) = _all_spans(*means, only, [(NO_MEDOID, chosen, points, len(codes))])
         medoid[lost], far[lost] = owner, nearest
     return FilePicks(
         [tried[number][1] for number in best.values()],
@@ -356,7 +356,7 @@ def _all_spans(
             shared = [stack.enter_context(engine.share(array)) for array in shared]
 
         def spans() -> Iterator[Span]:
-            for number, rows in files.spans(SPAN):
+            for number, rows in files.spans(SPAN_ROWS):
                 start = files.start(number) + rows.start
                 own = codes[start : start + rows.stop - rows.start].astype(np.int32)
                 yield Span(files.files[number], rows, start, own, form, medoids, shared[0], shared[1], widest)

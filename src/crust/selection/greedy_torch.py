@@ -1,7 +1,7 @@
 """Exact greedy facility location on torch tensors, for GPUs: the same picks as the CPU kernels.
 
 The formula of a distance and the exact sums are those of `kernels_exact.py`, so the answer is the same to the last bit.
-Here whole rows are cheap and small steps are not: gains are kept up to date from whole rows until the end, without lists.
+Here whole rows are cheap and small steps are not: gains are kept up to date from whole rows, without lists.
 """
 
 from __future__ import annotations

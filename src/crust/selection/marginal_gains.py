@@ -152,7 +152,7 @@ def _near_clusters(
     return count, gain
 
 
-HEIGHT = 256  # candidates of one tile
+TILE_CANDIDATES = 256  # candidates of one tile
 FIRST_LOOK, SETTLE = 16, 4  # how many stale bounds are renewed, how many gains settled, in one go
 CLUSTERED, GROWTH = 32, 1.2  # from how many medoids on, and how often, clusters are made
 WORTH_CLUSTERS = 1 / 6  # of the points: above this share, all of them in tiles are looked at faster
@@ -179,7 +179,7 @@ class Gains:
         self.looked = np.full(n, -1, np.int64)  # at which pick the bound was last computed
         self.done = 0
         self._products = not distances.exact and not distances.few and distances.root
-        self._buffers = np.empty((threads, HEIGHT * min(self.points, TILE_COLUMNS)), np.float32)
+        self._buffers = np.empty((threads, TILE_CANDIDATES * min(self.points, TILE_COLUMNS)), np.float32)
         self._clusters: Clusters | None = None
         self._next_clusters = CLUSTERED
         self._rows: np.ndarray | None = None  # the points in float32, one a row
@@ -234,8 +234,8 @@ class Gains:
 
     def _look(self, candidates: np.ndarray) -> None:
         """Renew the upper bounds, from approximate distances."""
-        for first in range(0, len(candidates), HEIGHT):
-            some = candidates[first : first + HEIGHT]
+        for first in range(0, len(candidates), TILE_CANDIDATES):
+            some = candidates[first : first + TILE_CANDIDATES]
             # the slack: gains are compared as sums of rounded distances
             sums = self._sums(some) if self._clusters is None else self._cluster_sums(some, self._clusters)
             found = sums * (1 + 2 * kernels_float32.SUM_ERROR) + 2 * self.slack

@@ -222,24 +222,24 @@ def pick_from_lists(
     return done, DONE
 
 
-ENTRY = 8  # bytes: who (int32) and how far (float32)
+ENTRY_BYTES = 8  # bytes: who (int32) and how far (float32)
 ENTRY_FROM_UPPER = 14  # half a pair of 12 bytes more, while they are built
-SPARSE = 24  # lists pay off once they hold less than one pair in this many
-SAMPLE = 256  # rows from which their size is estimated
-ROWS = 32  # gone through at once, or fewer where they are long
+SPARSE_RATIO = 24  # lists pay off once they hold less than one pair in this many
+SAMPLE_ROWS = 256  # rows from which their size is estimated
+BLOCK_ROWS = 32  # gone through at once, or fewer where they are long
 
 Lists = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
 
 
 def rows_at_once(n: int) -> int:
     """So many that a buffer of them stays small."""
-    return max(1, min(ROWS, 2**22 // n))
+    return max(1, min(BLOCK_ROWS, 2**22 // n))
 
 
 def capacity(distances: Distances, limits: NDArray[np.float32]) -> int:
     """Entries to make room for, judged by some of the rows."""
     n = distances.n
-    sample = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.int64))
+    sample = np.unique(np.linspace(0, n - 1, min(n, SAMPLE_ROWS)).astype(np.int64))
     step = rows_at_once(n)
     buffer = np.empty(step * n, np.float32)
     found = 0
@@ -252,8 +252,8 @@ def capacity(distances: Distances, limits: NDArray[np.float32]) -> int:
 
 def worthwhile(entries: int, n: int, room: int) -> bool:
     """Whether lists of that many entries are sparse enough, and fit into `room` bytes."""
-    sparse = entries <= n * n / SPARSE + 32 * n or n <= 4 * SPARSE
-    return sparse and entries * ENTRY <= room
+    sparse = entries <= n * n / SPARSE_RATIO + 32 * n or n <= 4 * SPARSE_RATIO
+    return sparse and entries * ENTRY_BYTES <= room
 
 
 def build_from_upper(

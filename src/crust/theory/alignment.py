@@ -15,8 +15,7 @@ from crust.errors import InputError
 from crust.theory.gram import precision_of
 from crust.theory.inputs import given_labels, inputs_of, label_rows, members_of, residual_rows, usual_loss
 from crust.theory.jacobian import Jacobian
-from crust.theory.singular_spaces import Spaces
-from crust.theory.spectrum import Cut
+from crust.theory.spectrum import Cut, Spaces
 
 __all__ = ["Aligned", "Alignment", "Share", "alignment"]
 

@@ -15,8 +15,7 @@ from crust.runs.checkpoints import Reopened
 from crust.theory.alignment import Alignment, alignment_of
 from crust.theory.coreset_quality import CoresetQuality, Errors, Problem, make_problem, quality_of
 from crust.theory.guarantee import Guarantee, guarantee_of
-from crust.theory.singular_spaces import Spaces
-from crust.theory.spectrum import Cut, Spectrum, gram_spectrum
+from crust.theory.spectrum import Cut, Spaces, Spectrum, gram_spectrum
 
 SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 

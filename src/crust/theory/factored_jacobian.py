@@ -22,7 +22,7 @@ from crust._util.torch_modules import evaluating
 if TYPE_CHECKING:
     from crust.theory.jacobian import Jacobian
 
-PROBED = 3  # examples on which the products are held against the gradients themselves
+PROBED_EXAMPLES = 3  # examples on which the products are held against the gradients themselves
 
 
 class FactoredRows(NamedTuple):
@@ -132,7 +132,7 @@ class Factors:
 
     def _hold(self) -> bool:
         """Whether the products are those of the gradients: a network may use a layer's weights in other ways too."""
-        jacobian, index = self.jacobian, np.arange(min(PROBED, self.jacobian.n))
+        jacobian, index = self.jacobian, np.arange(min(PROBED_EXAMPLES, self.jacobian.n))
         generator = torch.Generator().manual_seed(0)
         u = torch.randn(len(index) * jacobian.outputs, 1, generator=generator, dtype=torch.float64)
         u = u.to(jacobian.device, jacobian.dtype)
@@ -161,7 +161,7 @@ def _candidates(jacobian: Jacobian) -> dict[str, nn.Linear]:
     def count(name: str, a: Tensor, z: Tensor) -> None:
         calls[name] += 1 if a.ndim == 2 and len(a) == size else 2
 
-    index = np.arange(min(PROBED, jacobian.n))
+    index = np.arange(min(PROBED_EXAMPLES, jacobian.n))
     size = len(index)
     with evaluating(model), _on_outputs(layers, count):
         jacobian.values(jacobian.parameters, jacobian.pick(index))

@@ -13,19 +13,19 @@ from crust.theory.factored_jacobian import products
 from crust.theory.jacobian import Jacobian, shown
 
 log = logging.getLogger("crust")
-DOUBLE = 2**26  # numbers in a Jacobian whose rows are still computed in float64
-LARGEST = 6000  # rows of a Gram matrix whose full decomposition is still quick
+FLOAT64_ENTRIES = 2**26  # numbers in a Jacobian whose rows are still computed in float64
+QUICK_GRAM_ROWS = 6000  # rows of a Gram matrix whose full decomposition is still quick
 
 
 def precision_of(rows: int, columns: int) -> torch.dtype:
     """float64 while the Jacobian is small, so that small singular values are right too."""
-    return torch.float64 if rows * columns <= DOUBLE else torch.float32
+    return torch.float64 if rows * columns <= FLOAT64_ENTRIES else torch.float32
 
 
 def is_quick(jacobian: Jacobian) -> bool:
     """Whether the Gram matrix fits and can be decomposed in little time."""
     rows = jacobian.shape[0]
-    return rows <= LARGEST and needed(rows) <= jacobian.memory
+    return rows <= QUICK_GRAM_ROWS and needed(rows) <= jacobian.memory
 
 
 def needed(rows: int) -> float:

@@ -13,7 +13,7 @@ from crust.selection import select
 from crust.theory.gram import jacobian_rows
 
 Matrix = NDArray[np.float64]
-DENSE = 300  # up to this size all eigenvalues are found as quickly as one
+DENSE_SIZE = 300  # up to this size all eigenvalues are found as quickly as one
 
 
 class Weighted:
@@ -84,7 +84,7 @@ def largest_eigenvalue(apply: Callable[[Matrix], Matrix], size: int) -> float:
         >>> largest_eigenvalue(lambda v: np.diag([1.0, -3.0, 2.0]) @ v, 3)
         3.0
     """
-    if size <= DENSE:
+    if size <= DENSE_SIZE:
         return float(np.abs(np.linalg.eigvalsh(apply(np.eye(size)))).max())
     from scipy.sparse.linalg import LinearOperator, eigsh
 
