@@ -215,17 +215,6 @@ def drop_gains(tile, tile_rows, offset, old, new, magic, gains):
 
 
 @exact_kernel
-def add_gains(tile, tile_rows, offset, nearest, magic, gains):
-    """Add max(0, nearest_r - d_rj) to the gains of the candidates offset, offset + 1, ..."""
-    width = gains.shape[0]
-    for r in range(tile_rows.shape[0]):
-        row = tile[tile_rows[r], offset : offset + width]
-        before = snap(nearest[r], magic)
-        for j in range(width):
-            gains[j] += max(0.0, before - snap(row[j], magic))
-
-
-@exact_kernel
 def total_gain(nearest, distances, magic):
     """Exact gain of one candidate: sum of max(0, nearest - distance)."""
     total = 0.0
