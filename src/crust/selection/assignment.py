@@ -108,7 +108,7 @@ def _take_nearer(tile, medoids, left, x, exact, root, factor, error, magic, near
     width = tile.shape[1]
     mask = np.zeros((width + 7) // 8 * 8, np.uint8)
     words = mask.view(np.uint64)
-    found = np.empty(width + 8, np.int32)
+    candidates = np.empty(width + 8, np.int32)
     far = np.empty(width, np.float32)
     for r in range(tile.shape[0]):
         row, medoid = tile[r], medoids[r]
@@ -118,16 +118,16 @@ def _take_nearer(tile, medoids, left, x, exact, root, factor, error, magic, near
         for word in range(words.shape[0]):
             if words[word] != 0:  # eight points at once that are nearer to another
                 for j in range(8 * word, 8 * word + 8):
-                    found[count] = left + j
+                    candidates[count] = left + j
                     count += mask[j]
         if exact:
             for t in range(count):
-                far[t] = row[found[t] - left]
+                far[t] = row[candidates[t] - left]
         else:
-            exact_pairs(x, x[medoid], found[:count], root, factor, far)
+            exact_pairs(x, x[medoid], candidates[:count], root, factor, far)
         total = 0.0
         for t in range(count):
-            j, d = found[t] - left, far[t]
+            j, d = candidates[t] - left, far[t]
             if d < nearest[j]:
                 total += snap(nearest[j], magic) - snap(d, magic)
                 nearest[j] = d
@@ -155,23 +155,23 @@ def diameter(distances: Distances, *, threads: int, ticker: Ticker) -> float:
     height, error = far.tile_rows, error_terms(far)
     buffers = np.empty((threads, height * min(n, TILE_COLUMNS)), np.float32)
     start = int(far.exact_row(0).argmax())
-    found = [float(far.exact_row(start).max())] * threads
+    farthest = [float(far.exact_row(start).max())] * threads
 
     def work(top: int, slot: int) -> None:
         rows = np.arange(top, min(n, top + height))
         for left in range(top, n, TILE_COLUMNS):
-            known, reach = max(found), radii[top] + radii[left]
+            known, reach = max(farthest), radii[top] + radii[left]
             if (reach if far.root else reach**2 * far.factor) * (1 + 1e-6) < known:
                 return
             tile = far.tile(rows, left, min(n, left + TILE_COLUMNS), buffers[slot])
             if far.exact:
-                found[slot] = max(known, float(tile.max()))
+                farthest[slot] = max(known, float(tile.max()))
             else:
-                found[slot] = _farthest(tile, top, left, far.x, far.root, far.factor, error, known)
+                farthest[slot] = _farthest(tile, top, left, far.x, far.root, far.factor, error, known)
             ticker.step()
 
     run_in_threads(range(0, n, height), work, threads, ticker)
-    return max(found)
+    return max(farthest)
 
 
 @exact_kernel

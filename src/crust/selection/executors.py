@@ -187,8 +187,8 @@ class Ray:
         ray = self._open()
         task = ray.remote(num_cpus=0, max_retries=RETRIES)(_work)
         alive = [node["NodeID"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
-        found = [(node, task.options(scheduling_strategy=self._on(node)).remote(function, item)) for node in alive]
-        return [(node, self._result(one)) for node, one in found]
+        running = [(node, task.options(scheduling_strategy=self._on(node)).remote(function, item)) for node in alive]
+        return [(node, self._result(task_ref)) for node, task_ref in running]
 
     @contextmanager
     def share(self, array: NDArray[Any]) -> Iterator[StoredArray]:

@@ -270,13 +270,13 @@ class Span:
 def assign(span: Span) -> list[tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float64]]]:
     """For each set of medoids: which one every point of its group goes to, how far it is, and the medoids' gains."""
     points, table = _opened(span.points), _opened(span.table)
-    found = []
+    assigned = []
     for medoids in span.medoids:
         mine = np.flatnonzero(span.codes == medoids.group)
         rows, order = table[medoids.span].T
         k = len(rows)
         if not len(mine):
-            found.append((np.empty(0, np.int32), np.empty(0, np.float32), np.zeros(k)))
+            assigned.append((np.empty(0, np.int32), np.empty(0, np.float32), np.zeros(k)))
             continue
         own = span.form.read(span.file, mine + span.rows.start)
         distances = Distances.of_points(np.concatenate([points[medoids.span], own]), span.form.metric)
@@ -287,8 +287,8 @@ def assign(span: Span) -> list[tuple[NDArray[np.int32], NDArray[np.float32], NDA
         place = np.searchsorted(rows, mine + span.start)
         chosen = rows[np.minimum(place, k - 1)] == mine + span.start
         owner[chosen], nearest[chosen] = place[chosen], 0.0  # a medoid belongs to itself
-        found.append((owner, nearest, picks.gains))
-    return found
+        assigned.append((owner, nearest, picks.gains))
+    return assigned
 
 
 def _assign(
@@ -409,26 +409,26 @@ def select_files(
         budgets = split_budget(count, sizes, min_per_group)
         many = f"{len(files.files):,} file{'s' * (len(files.files) > 1)}"
         log.info("%s points of %s dimensions in %s", f"{n:,}", f"{d:,}", many)
-        found = _run(files, codes, budgets, sizes, options, place, threads, report)
-    chosen = np.concatenate(found.indices)
+        picks = _run(files, codes, budgets, sizes, options, place, threads, report)
+    chosen = np.concatenate(picks.indices)
     position = np.empty(n, np.int64)
     position[chosen] = np.arange(len(chosen))
-    assignment = position[found.medoid]
+    assignment = position[picks.medoid]
     which = np.repeat(np.flatnonzero(budgets), budgets[budgets > 0])
     return Coreset(
         indices=chosen,
         weights=np.bincount(assignment, minlength=len(chosen)),
         assignment=assignment,
-        gains=np.concatenate(found.gains),
-        objective=float(found.nearest.sum()),
-        distances=np.minimum(found.nearest, np.finfo(np.float32).max).astype(np.float32),
+        gains=np.concatenate(picks.gains),
+        objective=float(picks.nearest.sum()),
+        distances=np.minimum(picks.nearest, np.finfo(np.float32).max).astype(np.float32),
         groups=None if names is None else names[which],
         info={
             "algorithm": options.algorithm,
             "metric": options.metric,
             "k": count,
             "seed": options.seed,
-            "path": f"greedi, {found.shards} shard{'s' * (found.shards > 1)} of {many}",
+            "path": f"greedi, {picks.shards} shard{'s' * (picks.shards > 1)} of {many}",
             "files": [[file.path, file.rows] for file in files.files],
         },
     )

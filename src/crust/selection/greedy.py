@@ -8,7 +8,7 @@ Gains g_e = sum_i max(0, nearest_i - d_ie) are kept up to date instead of being 
 2. While medoids are few, each pick is settled exactly among the candidates that the bound leaves, and the rows of the
    points that came nearer are gone through.
 3. As soon as the pairs that still matter fit into lists, they are kept with exact distances, and the rest of the picks
-   works on the lists alone (`neighbours.py`). At a budget of half the points this is nearly all of them.
+   works on the lists alone (`neighbour_lists.py`). At a budget of half the points this is nearly all of them.
 """
 
 from __future__ import annotations

@@ -219,8 +219,8 @@ def _row_blocks(table: Matrix) -> Iterator[tuple[int, Any]]:
 
 def _rows_where(table: Matrix, test: Any) -> NDArray[np.int64]:
     """Numbers of the rows of which `test`, given a run of rows, says True."""
-    found = [start + np.flatnonzero(test(piece)) for start, piece in _row_blocks(table)]
-    return np.concatenate(found)
+    hits = [start + np.flatnonzero(test(piece)) for start, piece in _row_blocks(table)]
+    return np.concatenate(hits)
 
 
 def _not_finite(piece: Any) -> NDArray[np.bool_]:

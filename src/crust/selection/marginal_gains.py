@@ -235,12 +235,12 @@ class Gains:
     def _look(self, candidates: np.ndarray) -> None:
         """Renew the upper bounds, from approximate distances."""
         for first in range(0, len(candidates), TILE_CANDIDATES):
-            some = candidates[first : first + TILE_CANDIDATES]
+            block = candidates[first : first + TILE_CANDIDATES]
             # the slack: gains are compared as sums of rounded distances
-            sums = self._sums(some) if self._clusters is None else self._cluster_sums(some, self._clusters)
-            found = sums * (1 + 2 * kernels_float32.SUM_ERROR) + 2 * self.slack
-            self.bounds[some] = np.minimum(self.bounds[some], found)
-            self.looked[some] = self.done
+            sums = self._sums(block) if self._clusters is None else self._cluster_sums(block, self._clusters)
+            upper = sums * (1 + 2 * kernels_float32.SUM_ERROR) + 2 * self.slack
+            self.bounds[block] = np.minimum(self.bounds[block], upper)
+            self.looked[block] = self.done
 
     def _sums(self, some: np.ndarray) -> np.ndarray:
         distances = self.distances

@@ -242,12 +242,12 @@ def capacity(distances: Distances, limits: NDArray[np.float32]) -> int:
     sample = np.unique(np.linspace(0, n - 1, min(n, SAMPLE_ROWS)).astype(np.int64))
     step = rows_at_once(n)
     buffer = np.empty(step * n, np.float32)
-    found = 0
+    near_pairs = 0
     for first in range(0, len(sample), step):
         rows = sample[first : first + step]
         tile = distances.tile(rows, 0, n, buffer) if distances.stored is None else distances.whole_rows(rows)
-        found += count_near(tile, rows, limits)
-    return int(1.1 * found / len(sample) * n) + 32 * n
+        near_pairs += count_near(tile, rows, limits)
+    return int(1.1 * near_pairs / len(sample) * n) + 32 * n
 
 
 def worthwhile(entries: int, n: int, room: int) -> bool:

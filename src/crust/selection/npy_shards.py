@@ -43,7 +43,7 @@ class ShardFile:
 
 @dataclass(frozen=True)
 class Form:
-    """What is done to points before distances are computed: see `prepare`."""
+    """What is done to points before distances are computed: see `prepare_features`."""
 
     metric: str
     exponent: int = 0
@@ -164,14 +164,14 @@ def _ordered(found: dict[str, ShardFile], paths: list[str]) -> Iterator[tuple[st
 
 def describe(paths: list[str]) -> list[ShardFile]:
     """What of these files and folders is on this machine; only the heads of the files are read."""
-    found = []
+    files = []
     for path in map(Path, paths):
         inside = sorted(path.iterdir()) if path.is_dir() else [path] if path.is_file() else []
         for file in inside:
             if path.is_dir() and (file.suffix.lower() != SUFFIX or file.name.startswith(".")):
                 continue
-            found.append(_head(file))
-    return found
+            files.append(_head(file))
+    return files
 
 
 def _head(path: Path) -> ShardFile:
