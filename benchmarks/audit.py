@@ -30,7 +30,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from benchmarks import audit_cuts
 from crust._util import seeding
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.data import load
 from crust.errors import CrustError
 from crust.experiments import append, find, key, make, read, run
@@ -138,7 +138,7 @@ def train(spec: dict[str, Any], place: Path, data_dir: str | None, human_labels:
     """One training, or the rest of it; its result line."""
     if "fold" not in spec:
         return run(spec, place, data_dir=data_dir, human_labels=human_labels)
-    write_whole(place / "spec.json", json.dumps(spec, indent=1).encode())
+    write_atomic(place / "spec.json", json.dumps(spec, indent=1).encode())
     bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"])
     given, _ = labels_of(bundle, spec["labels"], spec["experiment"]["seed"], human_labels)
     examples = bundle.train.with_labels(given)
@@ -157,7 +157,7 @@ def train(spec: dict[str, Any], place: Path, data_dir: str | None, human_labels:
     )
     judged = np.flatnonzero(mine)
     probabilities = result.predict(examples.subset(judged), probabilities=True)
-    write_whole(place / "out_of_sample.npz", lambda file: np.savez(file, rows=judged, probabilities=probabilities))
+    write_atomic(place / "out_of_sample.npz", lambda file: np.savez(file, rows=judged, probabilities=probabilities))
     assert result.recorder is not None
     cost = result.recorder.context.cost
     return {
@@ -218,7 +218,7 @@ def score(
                 "date": used[0]["date"],
             }
             entries = [old for old in entries_of(judged) if (old["judge"], old["labels"]) != (judge, labels)]
-            write_whole(judged, json.dumps([*entries, line], indent=1).encode())
+            write_atomic(judged, json.dumps([*entries, line], indent=1).encode())
             say(f"{labels} {judge}: AUROC {line['auroc']:.4f}, average precision {line['average_precision']:.4f}")
 
 
@@ -371,7 +371,7 @@ def main() -> None:
     elif options.what == "score":
         score(results, options.folder, **where)
     else:
-        write_whole(PAGE, page(entries_of(), audit_cuts.entries()).encode())
+        write_atomic(PAGE, page(entries_of(), audit_cuts.entries()).encode())
         print(f"written: {PAGE}", file=sys.stderr)
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.fitting import fit
 from crust.runs.result import load
 from crust.verification import judged, verify_audit
@@ -101,7 +101,7 @@ def main() -> None:
     sets = json.loads(path.read_text())["sets"] if path.is_file() else []
     others = [one for one in sets if any(one.get(name) != value for name, value in about.items())]
     found = {"sets": [*others, {**about, "covered": covered(runs)}]}
-    write_whole(path, json.dumps(found, indent=1).encode())
+    write_atomic(path, json.dumps(found, indent=1).encode())
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.data import load
 from crust.experiments import key, make
 from crust.experiments.engines.task import claim
@@ -55,7 +55,7 @@ def cuts(
             given, truth = labels_of(bundle, name, spec["experiment"]["seed"], human_labels)
             found = verify_audit(place, bundle.train.with_labels(given))
             line = beside_truth(found, judged(*read_audit(place)).doubt, given != truth)
-            write_whole(file, json.dumps({**entries(file), name: line}, indent=1).encode())
+            write_atomic(file, json.dumps({**entries(file), name: line}, indent=1).encode())
             say(f"end the calibration of {name}: {line}")
             return True
     return False

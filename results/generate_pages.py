@@ -202,7 +202,7 @@ PAGES: dict[str, Callable[[Lines], str]] = {
 
 def main() -> None:
     """Build all pages of docs anew, and the pictures of Figure 1."""
-    from crust._util.atomic_write import write_whole
+    from crust._util.atomic_write import write_atomic
     from crust.experiments.results_file import read
 
     docs = Path("docs")
@@ -212,7 +212,7 @@ def main() -> None:
     drawn = figure_markdown.pictures(figure.summary(lines, "cpu"), figure.panels)
     files |= {f"results/{name}": content for name, content in drawn.items()}
     for name, content in files.items():
-        write_whole(docs / name, content)
+        write_atomic(docs / name, content)
         sys.stdout.write(f"{docs / name}\n")
 
 

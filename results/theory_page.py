@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.errors import InputError
 from crust.experiments.grid import run_all
 from crust.experiments.results_file import read
@@ -58,7 +58,7 @@ def ask(folder: Path, spec: dict[str, Any] | None, data_dir: str | None, **optio
     run = reopen(folder, spec, data_dir=data_dir)
     summary = diagnose(run, **options, say=lambda text: print(f"{folder.name}: {text}", file=sys.stderr))
     found = {**summary.summary(), "options": asked}
-    write_whole(kept, json.dumps(found, ensure_ascii=False).encode())
+    write_atomic(kept, json.dumps(found, ensure_ascii=False).encode())
     return found
 
 
@@ -231,7 +231,7 @@ def main(words: Sequence[str] | None = None) -> int:
     for one in summaries:
         stem = options.output.stem
         write_picture(options.output.with_name(f"{stem}-{one['method']}-{one['model']}.png"), one)
-    write_whole(options.output, page(summaries, options.output.stem).encode())
+    write_atomic(options.output, page(summaries, options.output.stem).encode())
     return 0
 
 

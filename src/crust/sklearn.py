@@ -120,7 +120,7 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The probabilities of all classes, in the order of `classes_`: (n, classes) in float64."""
         import torch
 
-        from crust._util.torch_modules import device_of, evaluating, run
+        from crust._util.torch_modules import device_of, evaluating, forward_logits
         from crust.data import batches
 
         check_is_fitted(self)
@@ -140,7 +140,7 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 examples = self._examples(X, None)
                 parts = (x.double() if wide else x for x, _ in batches(examples, None, ROWS))
             for part in parts:
-                logits = run(network, part.to(device_of(network))).double()
+                logits = forward_logits(network, part.to(device_of(network))).double()
                 found.append(torch.softmax(logits, dim=1).cpu().numpy())
         return np.concatenate(found)
 

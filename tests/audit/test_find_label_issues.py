@@ -82,7 +82,7 @@ def test_the_table_has_the_columns_of_a_run():
 @pytest.mark.parametrize("kind", ["symmetric:0.2", "symmetric:0.5", "pair-flip:0.3"])
 def test_features_find_the_wrong_digits(kind):
     x, true = load_digits(return_X_y=True)
-    labels = noise.realise(true, kind, 10, 0).labels
+    labels = noise.make_noisy_labels(true, kind, 10, 0).labels
     doubt = 1 - crust.find_label_issues(labels, features=x)["label_quality"].to_numpy()
     wrong = labels != true
     order = np.argsort(np.argsort(doubt))

@@ -13,7 +13,7 @@ import pytest
 import torch
 from tests.experiments.common import tiny
 
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.errors import InputError
 from crust.experiments import Local, Work, run_grid
 from crust.experiments.engines import task as one_run
@@ -53,7 +53,7 @@ def by_ours():
     def write(file):
         raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
 
-    write_whole("note", write)
+    write_atomic("note", write)
 
 
 def go(spec, folder):

@@ -11,7 +11,7 @@ import numpy as np
 import psutil
 import pytest
 from tests.selection.common import proxies
-from tests.selection.test_shard_files import assert_same, write
+from tests.selection.test_npy_shards import assert_same, write
 
 import crust
 from crust.errors import CrustError, InputError, MissingPackage
@@ -43,7 +43,7 @@ def engine():
 def small(monkeypatch):
     """Many shards and many spans for few points."""
     monkeypatch.setattr(greedi, "SHARD_POINTS", 300)
-    monkeypatch.setattr(greedi_files, "SPAN", 400)
+    monkeypatch.setattr(greedi_files, "SPAN_ROWS", 400)
 
 
 @pytest.mark.usefixtures("small")

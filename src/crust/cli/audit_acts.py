@@ -46,7 +46,7 @@ def write_report(run: Path, output: Path | None, data: str | None, data_dir: str
     """The page of a run's audit."""
     check_output(output, "-o", (".html",))
 
-    from crust._util.atomic_write import write_whole
+    from crust._util.atomic_write import write_atomic
     from crust.audit.accuracy.verified_file import read_calibration
     from crust.report.page import audit_page
     from crust.runs.audit_table import read_audit
@@ -65,7 +65,7 @@ def write_report(run: Path, output: Path | None, data: str | None, data_dir: str
         without=reason,
         progress=None if quiet else _progress(),
     )
-    write_whole(place, text.encode())
+    write_atomic(place, text.encode())
     if quiet:
         return
     if reason is not None:
@@ -75,7 +75,7 @@ def write_report(run: Path, output: Path | None, data: str | None, data_dir: str
 
 def write_page(place: Path, table: Any, classes: list[Any], data: str | None, name: str, quiet: bool) -> None:
     """The page of an audit without a run; with the rows of a table, or the images of an array, where they are named."""
-    from crust._util.atomic_write import write_whole
+    from crust._util.atomic_write import write_atomic
     from crust.report.page import audit_page
     from crust.runs.data import looks_of_file
 
@@ -84,7 +84,7 @@ def write_page(place: Path, table: Any, classes: list[Any], data: str | None, na
     text = audit_page(
         table, classes, looks=looks, name=name, without=why, progress=None if quiet else _progress(), run=False
     )
-    write_whole(place, text.encode())
+    write_atomic(place, text.encode())
     if not quiet:
         typer.echo(f"look at: {place}")
 

@@ -21,7 +21,7 @@ from crust.runs.data import load_data, with_labels
 
 if TYPE_CHECKING:
     from crust.data import Examples
-    from crust.noise import RealisedNoise
+    from crust.noise import NoisyLabels
     from crust.runs.result import Result
 
 LABELS = "Labels"
@@ -316,13 +316,13 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else str(value)
 
 
-def _leave(folder: Path, files: dict[str, str], noise: RealisedNoise | None) -> None:
+def _leave(folder: Path, files: dict[str, str], noise: NoisyLabels | None) -> None:
     """What `--resume` and `crust predict` will ask for, written once the run is known to work."""
-    from crust._util.atomic_write import write_whole
+    from crust._util.atomic_write import write_atomic
 
     for name, text in files.items():
         if not (folder / name).exists():
-            write_whole(folder / name, text.encode())
+            write_atomic(folder / name, text.encode())
     if noise is not None and not (folder / "noise.npz").exists():
         noise.save(folder / "noise.npz")
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.data import Bundle, Examples, load
 from crust.errors import InputError
 from crust.experiments.hardware import machine
@@ -63,7 +63,7 @@ def run(
         ['accuracy', 'audit', 'cost', 'curves', 'date', 'facts', 'key', 'machine', 'spec']
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
-    write_whole(Path(folder) / "spec.json", json.dumps(spec, indent=1).encode())
+    write_atomic(Path(folder) / "spec.json", json.dumps(spec, indent=1).encode())
     bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"], skip_broken=skip_broken)
     given, truth = labels_of(bundle, spec["labels"], spec["experiment"]["seed"], human_labels)
     result = fit(

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.errors import InputError
 from crust.runs.result import Result
 from crust.training import checkpoint
@@ -54,7 +54,7 @@ def open_run(folder: Path, config: dict[str, Any], recorder: Recorder, resume: b
 
 def _write_config(folder: Path, config: dict[str, Any], processes: Processes) -> None:
     if processes.first:
-        write_whole(folder / "config.yaml", yaml.safe_dump(config, sort_keys=False).encode())
+        write_atomic(folder / "config.yaml", yaml.safe_dump(config, sort_keys=False).encode())
 
 
 def _written_config(folder: Path) -> dict[str, Any]:
@@ -83,11 +83,11 @@ def finish_run(folder: Path, result: Result) -> None:
 
     trained = result.model.state_dict()
     weights = {name: value.detach().to("cpu", copy=True).contiguous() for name, value in trained.items()}
-    write_whole(folder / "model.safetensors", save(weights))
-    write_whole(folder / "config.yaml", yaml.safe_dump(result.config, sort_keys=False).encode())
+    write_atomic(folder / "model.safetensors", save(weights))
+    write_atomic(folder / "config.yaml", yaml.safe_dump(result.config, sort_keys=False).encode())
     buffer = BytesIO()
     result.audit().to_parquet(buffer)
-    write_whole(folder / "audit.parquet", buffer.getvalue())
+    write_atomic(folder / "audit.parquet", buffer.getvalue())
 
 
 log = logging.getLogger("crust")

@@ -25,7 +25,7 @@ from crust.errors import CrustError, choices, require
 ENGINES = ("local", "ray")
 
 
-class Engine(Protocol):
+class Executor(Protocol):
     """Runs a function on many items, wherever that may be.
 
     An engine may also have `share(array)`: a context manager that gives something small to send along instead of the
@@ -49,14 +49,14 @@ class SharedArray:
         return array
 
 
-class Local:
+class LocalProcesses:
     """Processes on this machine, started when first needed and kept until `close`.
 
     They are started afresh (spawned), so a script that uses them must guard its own start with
     `if __name__ == "__main__":`, as always with processes in Python.
 
     Example:
-        >>> with Local(2) as engine:
+        >>> with LocalProcesses(2) as engine:
         ...     list(engine.map(abs, [-1, 2]))
         [1, 2]
     """
@@ -85,7 +85,7 @@ class Local:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 
-    def __enter__(self) -> Local:
+    def __enter__(self) -> LocalProcesses:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -93,7 +93,7 @@ class Local:
 
 
 @contextmanager
-def open_engine(engine: Any, workers: int) -> Iterator[Engine | None]:
+def open_engine(engine: Any, workers: int) -> Iterator[Executor | None]:
     """What the user named as an engine, ready for work; it is closed at the end if it was opened here.
 
     Args:
@@ -114,7 +114,7 @@ def open_engine(engine: Any, workers: int) -> Iterator[Engine | None]:
         with Ray(cpus=workers) as ray:
             yield ray
         return
-    with Local(workers) as local:
+    with LocalProcesses(workers) as local:
         yield local
 
 
@@ -187,8 +187,8 @@ class Ray:
         ray = self._open()
         task = ray.remote(num_cpus=0, max_retries=RETRIES)(_work)
         alive = [node["NodeID"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
-        found = [(node, task.options(scheduling_strategy=self._on(node)).remote(function, item)) for node in alive]
-        return [(node, self._result(one)) for node, one in found]
+        running = [(node, task.options(scheduling_strategy=self._on(node)).remote(function, item)) for node in alive]
+        return [(node, self._result(task_ref)) for node, task_ref in running]
 
     @contextmanager
     def share(self, array: NDArray[Any]) -> Iterator[StoredArray]:

@@ -28,7 +28,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.errors import InputError
 
 __all__ = ["read_calibration", "write_calibration"]
@@ -48,7 +48,7 @@ def write_calibration(run_dir: str | Path, found: dict[str, Any]) -> None:
         >>> read_calibration(folder)["notes"]
         ['none']
     """
-    write_whole(Path(run_dir) / NAME, json.dumps(found, indent=1, ensure_ascii=False, default=_plain).encode())
+    write_atomic(Path(run_dir) / NAME, json.dumps(found, indent=1, ensure_ascii=False, default=_plain).encode())
 
 
 def read_calibration(run_dir: str | Path) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.errors import CrustError, InputError
 from crust.experiments.result_schema import fault
 from crust.experiments.results_file import find, read
@@ -155,7 +155,7 @@ def carry_out(spec: Spec, work: Work, tell: Tell) -> Event:
                 line["skip_broken"] = True
             (place / "error.json").unlink(missing_ok=True)  # of a time before; until now it still held
             # Before anybody is told: whoever started us may be gone by now.
-            write_whole(place / "result.json", json.dumps(line).encode())
+            write_atomic(place / "result.json", json.dumps(line).encode())
         except Exception as error:  # whatever it is, the other runs go on
             if isinstance(error, BrokenPipeError):  # nobody listens any more
                 raise
@@ -189,7 +189,7 @@ def give_up(spec: Spec, work: Work, error: str, trace: str = "") -> Event:
     place.mkdir(parents=True, exist_ok=True)
     date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     line = {"key": key(spec), "error": error, "trace": trace, "date": date, "spec": spec}
-    write_whole(place / "error.json", json.dumps(line, indent=1).encode())
+    write_atomic(place / "error.json", json.dumps(line, indent=1).encode())
     return Event("failed", spec, error=error)
 
 

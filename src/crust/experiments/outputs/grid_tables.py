@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.experiments.outputs.results_html import build
 from crust.experiments.outputs.table_markdown import as_csv, as_markdown
 from crust.experiments.outputs.table_summary import Summary, summarise
@@ -149,7 +149,7 @@ def write_grid(
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
-        write_whole(place / name, content.encode())
+        write_atomic(place / name, content.encode())
     return [place / name for name in files]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.errors import InputError, choices
 from crust.experiments.outputs import figure_markdown, table_markdown
 from crust.experiments.outputs.table_summary import Summary, summarise
@@ -117,7 +117,7 @@ class Experiment:
         else:
             files[f"{self.name}.csv"] = table_markdown.as_csv(summary).encode()
         for name, content in files.items():
-            write_whole(place / name, content)
+            write_atomic(place / name, content)
         return [place / name for name in files]
 
     def page(self, summary: Summary) -> str:

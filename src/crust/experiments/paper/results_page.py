@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.experiments.outputs.results_html import build
 from crust.experiments.paper.experiment import Experiment
 from crust.experiments.paper.published import SOURCE
@@ -38,5 +38,5 @@ def page_of(
         lines=[line for line in every if id(line) in used],
         source=SOURCE,
     )
-    write_whole(path, text.encode())
+    write_atomic(path, text.encode())
     return Path(path)

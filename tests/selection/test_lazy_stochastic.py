@@ -10,11 +10,11 @@ from tests.selection.common import all_distances, check_picks, make, proxies
 from tests.selection.oracle import assign_oracle, brute_force_optimum, facility, greedy_oracle
 from tests.selection.strategies import points
 
+from crust.selection.assignment import Picks
 from crust.selection.distances import Distances
 from crust.selection.greedy import Greedy, Room
 from crust.selection.lazy_stochastic import lazy, stochastic
-from crust.selection.picks import Picks
-from crust.selection.threads import Stopped, Ticker
+from crust.selection.threads import Ticker, WorkStopped
 
 METRICS = ["euclidean", "sqeuclidean", "cosine"]
 hypothesis = settings(deadline=None, max_examples=100)
@@ -155,5 +155,5 @@ def test_stochastic_is_close_to_greedy_on_proxies():
 def test_a_stopped_ticker_ends_the_work(run):
     ticker = Ticker()
     ticker.stopped = True
-    with pytest.raises(Stopped):
+    with pytest.raises(WorkStopped):
         run(make(proxies(500, 5)), 10, threads=1, ticker=ticker)

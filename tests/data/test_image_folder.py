@@ -31,7 +31,7 @@ def write_classes(root, n=4, suffix=".png", **options):
 
 @pytest.fixture
 def streamed(monkeypatch):
-    monkeypatch.setattr(image_folder, "MEMORY", 0)
+    monkeypatch.setattr(image_folder, "IN_MEMORY_BYTES", 0)
 
 
 def test_small_folders_are_held_in_memory(tmp_path):
@@ -110,7 +110,7 @@ def test_large_folders_are_read_by_workers(tmp_path):
 def test_memory_and_stream_show_the_same_images(tmp_path, monkeypatch):
     write_classes(tmp_path, 2, suffix=".jpg", size=(150, 130))
     held = load(tmp_path, image_size=120).train
-    monkeypatch.setattr(image_folder, "MEMORY", 0)
+    monkeypatch.setattr(image_folder, "IN_MEMORY_BYTES", 0)
     streamed = load(tmp_path, image_size=120).train
     assert streamed.kind == "dataset"
     assert torch.equal(next(batches(held))[0], next(batches(streamed))[0])
@@ -135,7 +135,7 @@ def break_images(root, suffix):
 @pytest.mark.parametrize("memory", [1 << 30, 0])
 @pytest.mark.parametrize("suffix", [".png", ".jpg", ".bmp"])
 def test_broken_images_are_named_and_can_be_left_out(tmp_path, monkeypatch, caplog, memory, suffix):
-    monkeypatch.setattr(image_folder, "MEMORY", memory)
+    monkeypatch.setattr(image_folder, "IN_MEMORY_BYTES", memory)
     write_classes(tmp_path, 4, suffix, size=(40, 40))
     break_images(tmp_path, suffix)
     with pytest.raises(

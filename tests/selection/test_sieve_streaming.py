@@ -17,7 +17,7 @@ from crust.selection import sieve_streaming as stream_module
 from crust.selection.distances import Distances
 from crust.selection.lazy_stochastic import lazy
 from crust.selection.sieve_streaming import Sieves, sieve, sieve_stream
-from crust.selection.threads import Stopped, Ticker
+from crust.selection.threads import Ticker, WorkStopped
 
 hypothesis = settings(deadline=None, max_examples=60)
 
@@ -201,5 +201,5 @@ def test_bad_streams_are_refused_in_a_sentence(chunks, options, message):
 def test_a_stopped_ticker_ends_the_work():
     ticker = Ticker()
     ticker.stopped = True
-    with pytest.raises(Stopped):
+    with pytest.raises(WorkStopped):
         sieve(make(proxies(500, 5)), 5, epsilon=0.1, rng=np.random.default_rng(0), threads=1, ticker=ticker)

@@ -8,7 +8,7 @@ from tests.gradients.common import N, Y, batches, network
 from torch import nn
 
 from crust.errors import InputError
-from crust.gradients import GradientPass, merge, proxies
+from crust.gradients import GradientPass, merge_passes, proxies
 
 
 def test_parts_of_several_processes_are_merged():
@@ -20,12 +20,12 @@ def test_parts_of_several_processes_are_merged():
     assert parts[0].index.tolist() == [*range(5), *range(10, 15), *range(20, 23)]
     empty = proxies(model, [], Y, partial=True)
     assert len(empty.index) == len(empty.proxies) == 0
-    same(merge([*parts, empty], N), whole)
+    same(merge_passes([*parts, empty], N), whole)
     # gathered rows in any order, padding at the end: one part
     gathered = {f.name: np.concatenate([getattr(part, f.name) for part in reversed(parts)]) for f in fields(whole)}
-    same(merge([GradientPass(**gathered)], N), whole)
+    same(merge_passes([GradientPass(**gathered)], N), whole)
     with pytest.raises(InputError, match="the batches leave out 10 of 23 examples, the first being 5"):
-        merge(parts[:1], N)
+        merge_passes(parts[:1], N)
 
 
 def same(found, expected):
@@ -40,7 +40,7 @@ def test_the_first_of_several_rows_counts():
         column = np.array(values, np.float32)
         return GradientPass(np.array(index), column[:, None], np.array(index), column, column, column)
 
-    merged = merge([part([2, 0, 2], [1, 2, 3]), part([0, 1], [4, 5])], 3)
+    merged = merge_passes([part([2, 0, 2], [1, 2, 3]), part([0, 1], [4, 5])], 3)
     assert merged.losses.tolist() == [2, 5, 1]
     assert merged.proxies.tolist() == [[2], [5], [1]]
     assert merged.predictions.tolist() == [0, 1, 2]

@@ -14,10 +14,10 @@ from tests.selection.strategies import points
 from crust.errors import InputError
 from crust.selection import greedi as greedi_module
 from crust.selection.distances import Distances
-from crust.selection.executors import Local, SharedArray, open_engine
+from crust.selection.executors import LocalProcesses, SharedArray, open_engine
 from crust.selection.greedi import greedi
 from crust.selection.greedy import Greedy
-from crust.selection.threads import Stopped, Ticker
+from crust.selection.threads import Ticker, WorkStopped
 
 hypothesis = settings(deadline=None, max_examples=50)
 
@@ -85,7 +85,7 @@ def test_threads_engines_and_memory_change_nothing(metric, d):
 def test_processes_share_the_points():
     x = proxies(900, 12)
     expected = run(x, 40, shards=4)
-    with Local(2) as engine:
+    with LocalProcesses(2) as engine:
         assert run(x, 40, shards=4, engine=engine).order.tolist() == expected.order.tolist()
         assert run(x, 30, shards=4, engine=engine).order.tolist() == run(x, 30, shards=4).order.tolist()
         with engine.share(x) as shared:
@@ -109,7 +109,7 @@ def test_engines_by_name():
 
 
 def test_an_error_in_a_process_comes_back():
-    with Local(1) as engine, pytest.raises(ZeroDivisionError):
+    with LocalProcesses(1) as engine, pytest.raises(ZeroDivisionError):
         list(engine.map(_reciprocal, [1, 0]))
 
 
@@ -171,5 +171,5 @@ def test_a_matrix_is_read_by_shards():
 def test_a_stopped_ticker_ends_the_work():
     ticker = Ticker()
     ticker.stopped = True
-    with pytest.raises(Stopped):
+    with pytest.raises(WorkStopped):
         greedi(make(proxies(500, 5)), 5, rng=np.random.default_rng(0), threads=1, ticker=ticker, shards=2)

@@ -36,7 +36,7 @@ class Elsewhere:
 def small(monkeypatch):
     """Many shards and many spans for few points."""
     monkeypatch.setattr(greedi, "SHARD_POINTS", 120)
-    monkeypatch.setattr(greedi_files, "SPAN", 170)
+    monkeypatch.setattr(greedi_files, "SPAN_ROWS", 170)
 
 
 def write(folder, x, sizes=None):

@@ -8,9 +8,9 @@ from tests.selection.common import all_distances, check_picks, make, proxies
 from tests.selection.strategies import points
 
 from crust.selection.assignment import complete, diameter
-from crust.selection.centrality import central, random
+from crust.selection.central_points import central, random
 from crust.selection.distances import Distances
-from crust.selection.threads import Stopped, Ticker
+from crust.selection.threads import Ticker, WorkStopped
 
 METRICS = ["euclidean", "sqeuclidean", "cosine"]
 hypothesis = settings(deadline=None, max_examples=50)
@@ -121,5 +121,5 @@ def test_random_is_uniform():
 def test_a_stopped_ticker_ends_the_work():
     ticker = Ticker()
     ticker.stopped = True
-    with pytest.raises(Stopped):
+    with pytest.raises(WorkStopped):
         central(make(proxies(500, 5)), 10, threads=1, ticker=ticker)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from crust.data import load, load_new
-from crust.data.table_encoder import MOST, TableEncoder
+from crust.data.table_encoder import MAX_CATEGORIES, TableEncoder
 from crust.errors import InputError
 
 CSV = """age,town,member,label
@@ -131,7 +131,7 @@ def test_lists_and_dates(tmp_path):
 
 
 def test_names_of_rows_and_empty_columns_are_left_out(tmp_path, caplog):
-    n = 3 * MOST
+    n = 3 * MAX_CATEGORIES
     frame = pd.DataFrame(
         {"id": [f"row{i}" for i in range(n)], "none": [None] * n, "x": range(n), "label": [0, 1] * (n // 2)}
     )
@@ -144,10 +144,10 @@ def test_names_of_rows_and_empty_columns_are_left_out(tmp_path, caplog):
 
 
 def test_only_the_most_frequent_categories_get_a_feature(tmp_path):
-    values = [f"v{i}" for i in range(MOST + 20)] * 3 + ["often"] * 9
+    values = [f"v{i}" for i in range(MAX_CATEGORIES + 20)] * 3 + ["often"] * 9
     pd.DataFrame({"c": values, "label": np.arange(len(values)) % 2}).to_csv(tmp_path / "a.csv", index=False)
     features = encoder(load(tmp_path / "a.csv")).features
-    assert len(features) == MOST
+    assert len(features) == MAX_CATEGORIES
     assert "c=often" in features
 
 
