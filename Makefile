@@ -1,6 +1,6 @@
 # Everything runs in .venv, which is built when it is missing and renewed when pyproject.toml changes.
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce-smoke test test-slow lint format bench bench-large clean
+.PHONY: help demo reproduce-smoke test test-slow docs-check lint format bench bench-large clean
 MAKEFLAGS += --no-print-directory
 
 VENV := .venv
@@ -31,6 +31,9 @@ test: lint  ## all checks: lint, types, fast tests (under 10 minutes)
 
 test-slow: $(STAMP)  ## tests that take minutes, or the network
 	@$(BIN)/python -m pytest -m slow $(ARGS)
+
+docs-check: $(STAMP)  ## the pages, the README and what they conclude say what the result lines in results/ say
+	@$(BIN)/python -m pytest results $(ARGS)
 
 lint: $(STAMP)  ## ruff and mypy
 	@$(BIN)/ruff check --quiet

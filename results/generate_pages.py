@@ -18,6 +18,7 @@ from crust.experiments.specs import make
 from crust.methods import METHODS
 from crust.training.epoch_scaling import warmup_of
 from results import findings
+from results.audit_page import audit_page, calibrated, compared
 from results.methods_page import methods_page, own_page
 from results.tables import (
     CENTRAL,
@@ -193,6 +194,7 @@ PAGES: dict[str, Callable[[Lines], str]] = {
         for name in ("table1", "table2", "figure1")
         for kind in ("md", "csv")
     },
+    "results/audit.md": lambda _: audit_page(compared(), calibrated()),
     "findings.md": what_holds,
     **{f"methods/{name}.md": partial(own_page, name) for name in METHODS},
 }
@@ -204,7 +206,7 @@ def main() -> None:
     from crust.experiments.results_file import read
 
     docs = Path("docs")
-    lines = read(docs / "results")
+    lines = read(Path("results"))
     figure = EXPERIMENTS["figure1"]
     files = {name: page(lines).encode() for name, page in PAGES.items()}
     drawn = figure_markdown.pictures(figure.summary(lines, "cpu"), figure.panels)

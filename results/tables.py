@@ -18,7 +18,7 @@ INTRODUCTION = (
     "CIFAR-10, the first 10,000 images (9,000 trained on, 1,000 held out with their noisy labels), ResNet-8, 40 "
     "epochs, no augmentation, batch 128, SGD 0.1 with drops at 2/3 and 5/6, coreset of 50%. Test accuracy on the "
     "10,000 test images in percent: mean ± standard deviation over seeds, and their number. The lines that this page "
-    "is made from, with every setting, are in the .jsonl files beside it; "
+    "is made from, with every setting, are in the .jsonl files of [results](../../results); "
     "`python -m results.generate_pages` builds it anew."
 )
 

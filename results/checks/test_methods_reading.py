@@ -11,7 +11,7 @@ from crust.experiments import read
 from crust.experiments.paper.table1 import own_settings
 from crust.methods import METHODS
 
-LINES = read(Path(__file__).parents[2] / "docs" / "results")
+LINES = read(Path(__file__).parents[1])
 
 
 def found(labels):
