@@ -31,8 +31,8 @@ from crust._util import seeding
 from crust._util.atomic_write import write_whole
 from crust.data import load
 from crust.errors import CrustError
-from crust.experiments import append, find, key, make, read, run
-from crust.experiments.engines.task import claim
+from crust.experiments import append, find, key, make, read_results, train_spec
+from crust.experiments.task import claim
 from crust.fitting import fit
 from crust.runs.data import labels_of
 
@@ -72,10 +72,10 @@ def run_one(
     """Run the first training that has no result and that nobody else runs; False where there is none."""
     for spec in jobs() if todo is None else todo:
         place = folder / key(spec)
-        if find(read(results), spec) is not None or (place / "error.txt").exists():
+        if find(read_results(results), spec) is not None or (place / "error.txt").exists():
             continue
         with claim(place) as mine:
-            if not mine or find(read(results), spec) is not None:  # another has just ended it
+            if not mine or find(read_results(results), spec) is not None:  # another has just ended it
                 continue
             name = f"{spec['labels']} {spec['method']} {spec.get('fold', '')} ({key(spec)})"
             say(f"begin {name}")
@@ -95,7 +95,7 @@ def run_one(
 def train(spec: dict[str, Any], place: Path, data_dir: str | None, human_labels: str | None) -> dict[str, Any]:
     """One training, or the rest of it; its result line."""
     if "fold" not in spec:
-        return run(spec, place, data_dir=data_dir, human_labels=human_labels)
+        return train_spec(spec, place, data_dir=data_dir, human_labels=human_labels)
     write_whole(place / "spec.json", json.dumps(spec, indent=1).encode())
     bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"])
     given, _ = labels_of(bundle, spec["labels"], spec["experiment"]["seed"], human_labels)
@@ -156,7 +156,7 @@ def score(
     say: Callable[[str], None] = print,
 ) -> None:
     """An entry for each judge of each set of labels whose trainings are there; those of before are replaced."""
-    lines = read(results)
+    lines = read_results(results)
     for labels in LABELS:
         made = {name: find(lines, spec) for name, spec in specs(labels, scale).items()}
         here = {name: line for name, line in made.items() if line is not None}
@@ -247,7 +247,7 @@ def main() -> None:
     where = {"data_dir": options.data, "human_labels": options.human_labels}
     if options.what == "jobs":
         for spec in jobs():
-            there = find(read(results), spec) is not None
+            there = find(read_results(results), spec) is not None
             print("done   " if there else "missing", spec["labels"], spec["method"], spec.get("fold", ""), key(spec))
     elif options.what == "work":
         torch.set_num_threads(1)

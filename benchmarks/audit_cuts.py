@@ -22,7 +22,7 @@ from results.audit_page import CUTS, ESTIMATES, LABELS, calibrated
 from crust._util.atomic_write import write_whole
 from crust.data import load
 from crust.experiments import key, make
-from crust.experiments.engines.task import claim
+from crust.experiments.task import claim
 from crust.runs.audit_table import read_audit
 from crust.runs.data import labels_of
 from crust.verification import calibrate, judged

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from crust.experiments.outputs import figure_markdown, table_markdown
+from crust.experiments.outputs import figures, table_markdown
 from crust.experiments.outputs.table_markdown import markdown
 from crust.experiments.paper import EXPERIMENTS
 from crust.experiments.results_file import find
@@ -173,8 +173,8 @@ def of_paper(name: str, kind: str) -> Callable[[Lines], str]:
         if kind == "md":
             return experiment.page(summary)
         if experiment.panels:
-            return figure_markdown.as_csv(summary, experiment.panels)
-        return table_markdown.as_csv(summary)
+            return figures.figure_csv(summary, experiment.panels)
+        return table_markdown.table_csv(summary)
 
     return build
 
@@ -203,13 +203,13 @@ PAGES: dict[str, Callable[[Lines], str]] = {
 def main() -> None:
     """Build all pages of docs anew, and the pictures of Figure 1."""
     from crust._util.atomic_write import write_whole
-    from crust.experiments.results_file import read
+    from crust.experiments.results_file import read_results
 
     docs = Path("docs")
-    lines = read(Path("results"))
+    lines = read_results(Path("results"))
     figure = EXPERIMENTS["figure1"]
     files = {name: page(lines).encode() for name, page in PAGES.items()}
-    drawn = figure_markdown.pictures(figure.summary(lines, "cpu"), figure.panels)
+    drawn = figures.figure_pngs(figure.summary(lines, "cpu"), figure.panels)
     files |= {f"results/{name}": content for name, content in drawn.items()}
     for name, content in files.items():
         write_whole(docs / name, content)

@@ -19,7 +19,7 @@ from typing import Any
 from crust._util.atomic_write import write_whole
 from crust.errors import InputError
 from crust.experiments.grid import run_all
-from crust.experiments.results_file import read
+from crust.experiments.results_file import read_results
 from crust.experiments.specs import make
 from crust.runs.checkpoints import reopen
 from crust.theory.diagnose import diagnose
@@ -107,7 +107,7 @@ def _alignment_table(summaries: Sequence[dict[str, Any]]) -> str:
             cells.append(_percents([one["labels"]["information"] for one in moment["random_sets"]]))
             cells.append(_percent(sets["all"]["error"]["information"]) if sets["all"]["error"] else "–")
             rows.append([*cells, _percent(sets["all"]["chance"])])
-    heads = ["run", "epoch", "rank", "all", "right", "wrong", "coreset", "random", "label error", "by chance"]
+    heads = ["train_spec", "epoch", "rank", "all", "right", "wrong", "coreset", "random", "label error", "by chance"]
     return markdown(heads, rows)
 
 
@@ -130,7 +130,7 @@ def _claim_table(summaries: Sequence[dict[str, Any]]) -> str:
                     _percent(moment["claim_at_random"]),
                 ]
             )
-    heads = ["run", "epoch", "all", "coreset", "claim holds", "random", "claim holds of random"]
+    heads = ["train_spec", "epoch", "all", "coreset", "claim holds", "random", "claim holds of random"]
     return markdown(heads, rows)
 
 
@@ -146,7 +146,7 @@ def _quality_table(summaries: Sequence[dict[str, Any]]) -> str:
             for name in ("norm_share", "gram", "gradient"):
                 cells.append(f"{quality['errors'][name]:.2f} ({_numbers([one[name] for one in quality['random']])})")
             rows.append(cells)
-    return markdown(["run", "epoch", "wrong labels", "α", "β", "ε/‖J‖", "JᵀJ", "gradient"], rows)
+    return markdown(["train_spec", "epoch", "wrong labels", "α", "β", "ε/‖J‖", "JᵀJ", "gradient"], rows)
 
 
 def _theorem_table(summaries: Sequence[dict[str, Any]]) -> str:
@@ -219,7 +219,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if options.what == "train":
         results = options.results or options.folder / "theory.jsonl"
         return run_all(specs(), results, options.folder, data_dir=options.data_dir, keep_every=KEEP_EVERY)
-    known = {} if options.results is None else {line["key"]: line["spec"] for line in read(options.results)}
+    known = {} if options.results is None else {line["key"]: line["spec"] for line in read_results(options.results)}
     runs = [run for run in options.runs if (run / "config.yaml").is_file()]
     if not runs:
         raise InputError("none of these folders holds a run: give those of `train`")

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from results.generate_pages import PAGES
 
-from crust.experiments import read
+from crust.experiments import read_results
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
-LINES = read(ROOT / "results")
+LINES = read_results(ROOT / "results")
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -5,7 +5,7 @@ import pytest
 from benchmarks import audit, audit_cuts
 from results.audit_page import JUDGES, audit_page, calibrated, compared
 
-from crust.experiments import find, read
+from crust.experiments import find, read_results
 
 
 def test_all_trainings_once_then_scores_and_a_page(tmp_path, monkeypatch):
@@ -20,7 +20,7 @@ def test_all_trainings_once_then_scores_and_a_page(tmp_path, monkeypatch):
     while audit.run_one(results, folder, todo=todo, say=said.append):
         pass
     assert [text.split()[0] for text in said] == ["begin", "end"] * 12
-    assert all(find(read(results), spec) is not None for spec in todo)
+    assert all(find(read_results(results), spec) is not None for spec in todo)
     rows = [np.load(folder / audit.key(spec) / "out_of_sample.npz")["rows"] for spec in todo if "fold" in spec]
     assert sorted(np.concatenate(rows)) == sorted([*range(400)] * 2)
     audit.score(results, folder, scale="smoke", judged=judged, say=said.append)

@@ -18,7 +18,7 @@ def here(tmp_path, monkeypatch):
 
 def fail(monkeypatch, words):
     with monkeypatch.context() as patched:
-        patched.setattr(one_run, "run", lambda *_, **__: 1 / 0)
+        patched.setattr(one_run, "train_spec", lambda *_, **__: 1 / 0)
         return call(words)
 
 
