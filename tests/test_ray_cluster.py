@@ -38,9 +38,7 @@ def fake(monkeypatch):
     return make
 
 
-@pytest.mark.parametrize(
-    "error", [ConnectionError("Failed to connect"), RayError("AuthenticationError: no token")]
-)
+@pytest.mark.parametrize("error", [ConnectionError("Failed to connect"), RayError("AuthenticationError: no token")])
 def test_where_somebody_listens_a_token_may_be_missing(fake, error):
     fake(error, listens=True)
     with pytest.raises(InputError, match=SENTENCE):
@@ -49,9 +47,7 @@ def test_where_somebody_listens_a_token_may_be_missing(fake, error):
 
 def test_others_are_not_there(fake):
     fake(ConnectionError("Could not find any running Ray"), listens=False)
-    with pytest.raises(
-        InputError, match=r"there is no Ray cluster at auto \(Could not find any running Ray\)"
-    ):
+    with pytest.raises(InputError, match=r"there is no Ray cluster at auto \(Could not find any running Ray\)"):
         ray_cluster.connect("auto")
 
 

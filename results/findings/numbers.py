@@ -10,7 +10,7 @@ from typing import Any
 from crust.experiments.outputs.table_summary import ResultIndex
 from crust.experiments.paper.table1 import own_settings
 from crust.experiments.specs import make
-from results.tables import first_choice
+from results.tables import cell, first_choice
 
 CLEAR = 1.0  # points: less is no difference on 10,000 test images and few seeds
 NOISES = {
@@ -150,8 +150,7 @@ def shown(values: Sequence[float], digits: int = 1) -> str:
     """
     if not values:
         return "missing"
-    spread = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
-    return f"{mean(values):+.{digits}f}{spread} ({len(values)})"
+    return f"{cell(values, scale=1, digits=digits, sign='+')} ({len(values)})"
 
 
 def plain(values: Iterable[float], digits: int = 1) -> str:

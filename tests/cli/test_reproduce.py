@@ -15,7 +15,7 @@ from tests.experiments.common import substance
 
 from crust.cli import reproduce_progress
 from crust.experiments import key, make, read_results
-from crust.experiments.engines import task as one_run
+from crust.experiments import task as one_run
 from crust.experiments.paper import EXPERIMENTS
 
 GRID = """\

@@ -80,7 +80,7 @@ def test_a_result_line_has_both_test_sets(tmp_path):
         "erm", "given", scale="smoke", data="webvision", limit=None, model="small_cnn", tests=["test", "imagenet"],
         epochs=1,
     )  # fmt: skip
-    line = train_spec(spec, tmp_path / "train_spec", data_dir=whole)
+    line = train_spec(spec, tmp_path / "run", data_dir=whole)
     history = lines_of(tmp_path / "run")[-1]
     assert line["tests"]["test"]["top1"]["last"] == line["accuracy"]["last"] == round(history["test_accuracy"], 5)
     assert line["tests"]["imagenet"]["top1"]["last"] == round(history["test_accuracy_imagenet"], 5)

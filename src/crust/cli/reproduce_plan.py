@@ -41,7 +41,7 @@ def show_plan(
     with limited(engine.threads if isinstance(engine, LocalGrid) else 1):
         seconds = {key(spec): estimates.seconds(spec) for spec in todo}
     table = Table(box=box.SIMPLE_HEAD)
-    for head in ("data", "labels", "train_spec", "seeds to run", "there", "time of a run"):
+    for head in ("data", "labels", "run", "seeds to run", "there", "time of a run"):
         table.add_column(head, justify="left" if head in ("data", "labels", "run") else "right")
     for name, some in by_seeds(specs):
         mine = [spec for spec in some if key(spec) in open_keys]

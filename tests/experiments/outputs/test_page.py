@@ -9,8 +9,9 @@ from tests.experiments.outputs.made import line
 
 from crust.errors import InputError
 from crust.experiments import make
+from crust.experiments.grid import write_grid
 from crust.experiments.outputs.results_html import build
-from crust.experiments.outputs.setting_diff import differing, write_grid
+from crust.experiments.outputs.setting_diff import differing
 from crust.experiments.outputs.table_summary import ResultIndex, TableCellSpec, summarise
 from crust.experiments.paper import EXPERIMENTS, write_results_page
 

@@ -11,7 +11,7 @@ from tests.experiments.outputs.made import line
 from crust.experiments import append, make, read_results
 from crust.experiments.grid import write_grid
 from crust.experiments.outputs.setting_diff import grid_cells
-from crust.experiments.outputs.table_markdown import as_csv, as_markdown, knows, table, without_result
+from crust.experiments.outputs.table_markdown import accuracy_table, knows, missing_words, table_csv, table_page
 from crust.experiments.outputs.table_summary import Reported, ResultIndex, TableCellSpec, summarise
 
 HALF = "symmetric:0.5"
@@ -37,7 +37,7 @@ def test_mean_deviation_and_number_of_runs():
     assert cell.values == [50.0, 52.0]
     assert cell.mean == 51.0
     assert round(cell.deviation, 4) == 1.4142
-    header, _, erm, co, crust = rows_of(table(found))
+    header, _, erm, co, crust = rows_of(accuracy_table(found))
     assert header == ["", "half", "passes", "seconds", "knows"]
     assert erm == ["`erm`", "51.0 ± 1.4 (2)", "1.00×", "1.00×", "nothing"]
     assert co == ["`co-teaching`", "missing", "–", "–", "the noise rate (estimated)"]
@@ -114,12 +114,12 @@ def test_who_knows_the_truth_is_marked_and_never_the_best():
     ]
     found = summary_of(lines, [0], ("erm", "co-teaching", "crust", "oracle"))
     assert found.best("half") == {"crust"}
-    rows = {row[0]: row for row in rows_of(table(found))}
+    rows = {row[0]: row for row in rows_of(accuracy_table(found))}
     assert rows["`co-teaching`"][1] == "80.0‡ (1)"
     assert rows["`co-teaching`"][-1] == "noise rate (true)"
     assert rows["`oracle`"][1] == "90.0‡ (1)"
     assert rows["`oracle`"][-1] == "all labels (true)"
-    assert "‡ marks" in as_markdown(found)
+    assert "‡ marks" in table_page(found)
 
 
 def test_what_was_used_and_where_it_is_from():
@@ -134,7 +134,7 @@ def test_what_was_used_and_where_it_is_from():
 def test_the_paper_stands_beside_ours():
     reported = {("co-teaching", "half"): Reported(82.1, 0.6), ("crust", "half"): Reported(86.3)}
     found = summary_of([line("crust", HALF, 0.6)], [0], reported=reported)
-    header, _, erm, co, crust = rows_of(table(found))
+    header, _, erm, co, crust = rows_of(accuracy_table(found))
     assert header == ["", "half", "paper", "passes", "knows"]
     assert erm[:3] == ["`erm`", "missing", "–"]
     assert co[:3] == ["`co-teaching`", "missing", "82.1 ± 0.6"]
@@ -144,9 +144,9 @@ def test_the_paper_stands_beside_ours():
 def test_missing_runs_are_named():
     found = summary_of([line("erm", HALF, 0.5), line("crust", HALF, 0.5), line("crust", HALF, 0.5, 1)])
     assert (found.wanted, found.missing) == (6, 3)
-    assert without_result(found) == "Missing: 3 of 6 runs. half: `erm` (seed 1), `co-teaching`."
+    assert missing_words(found) == "Missing: 3 of 6 runs. half: `erm` (seed 1), `co-teaching`."
     whole = summary_of([line(name, HALF, 0.5) for name in ("erm", "co-teaching", "crust")], [0])
-    assert without_result(whole) == "No run is missing."
+    assert missing_words(whole) == "No run is missing."
 
 
 def test_seeds_beyond_those_that_are_asked_for_count_too():
@@ -179,7 +179,7 @@ def test_lines_of_other_versions_do_no_harm():
 def test_csv_says_the_same():
     reported = {("crust", "half"): Reported(86.3, 0.3)}
     lines = [line("erm", HALF, 0.50), line("erm", HALF, 0.52, 1), line("co-teaching", HALF, 0.5, knowledge=TRUE)]
-    rows = {row["row"]: row for row in csv.DictReader(StringIO(as_csv(summary_of(lines, reported=reported))))}
+    rows = {row["row"]: row for row in csv.DictReader(StringIO(table_csv(summary_of(lines, reported=reported))))}
     assert set(rows) == {"erm", "co-teaching", "crust"}
     erm = rows["erm"]
     assert (erm["mean"], erm["sd"], erm["n"], erm["last10"], erm["best_epoch"]) == (

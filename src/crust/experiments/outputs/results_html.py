@@ -279,7 +279,7 @@ def _runs(lines: Iterable[dict[str, Any]], scales: Iterable[str]) -> Html:
         Column("method", False), Column("settings", False, "words"), Column("data", False, "words"),
         Column("labels", False, "words"), Column("seed"),
         Column("last epoch"), Column("mean of last 10"), Column("best epoch"), Column("audit AUROC"),
-        Column("forward"), Column("backward"), Column("seconds"), Column("date", False), Column("train_spec", False),
+        Column("forward"), Column("backward"), Column("seconds"), Column("date", False), Column("run", False),
     ]  # fmt: skip
     rows = []
     named = [line for line in lines if all(isinstance((line.get("spec") or {}).get(name), str) for name in NAMED)]

@@ -13,8 +13,8 @@ from crust.methods import METHODS
 TRUTH = "‡"
 
 
-def mean_sd(middle: float | None, deviation: float | None = None, digits: int = 1) -> str:
-    """Mean ± standard deviation.
+def mean_sd(middle: float | None, deviation: float | None = None, digits: int = 1, sign: str = "") -> str:
+    """Mean ± standard deviation; with `sign="+"` the mean has a plus where it is positive.
 
     Example:
         >>> mean_sd(51.04, 1.42), mean_sd(50), mean_sd(None)
@@ -22,7 +22,7 @@ def mean_sd(middle: float | None, deviation: float | None = None, digits: int = 
     """
     if middle is None:
         return "–"
-    return f"{middle:.{digits}f}" + ("" if deviation is None else f" ± {deviation:.{digits}f}")
+    return f"{middle:{sign}.{digits}f}" + ("" if deviation is None else f" ± {deviation:.{digits}f}")
 
 
 def value(cell: TableCell | None, digits: int = 1) -> tuple[str, str]:

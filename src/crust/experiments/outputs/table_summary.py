@@ -8,7 +8,7 @@ from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 from crust.experiments.hardware import comparable
-from crust.experiments.specs import fill_defaults, key, make
+from crust.experiments.specs import fill_defaults, key, make, seedless
 from crust.methods import METHODS
 
 
@@ -92,10 +92,6 @@ class ResultIndex:
         """The results of a specification by their seeds, in order, whatever its own seed."""
         some = self._lines.get(seedless(spec), {})
         return {seed: some[seed] for seed in sorted(some)}
-
-
-def seedless(spec: dict[str, Any]) -> str:
-    return key({**spec, "experiment": {**spec["experiment"], "seed": None}})
 
 
 CLOCKS = ("stage", "epoch", "evaluation", "gradients")  # selection is a part of the epoch
@@ -293,6 +289,12 @@ def _known(line: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def passes_of_line(line: dict[str, Any]) -> float | None:
+    """Examples that went forward or backward through a network, where the line says so.
+
+    Example:
+        >>> passes_of_line({"cost": {"forward": 10, "backward": 3}})
+        13.0
+    """
     forward, backward = (number_of(line, "cost", name) for name in ("forward", "backward"))
     return None if forward is None or backward is None else forward + backward
 
