@@ -26,8 +26,10 @@ reproduce-smoke: $(STAMP)  ## every table and figure of the paper in small, to s
 	@rm -rf runs/reproduce-smoke
 	@$(BIN)/crust reproduce all --scale smoke -o runs/reproduce-smoke $(ARGS)
 
-test: lint  ## all checks: lint, types, fast tests (under 10 minutes)
-	@$(BIN)/python -m pytest $(ARGS)
+# JOBS=2 shares the tests out to two processes of one thread each; every process imports and collects for itself.
+JOBS ?= 1
+test: lint  ## lint, types, fast tests of the code (under 10 minutes); JOBS=2 uses two processes
+	@$(if $(filter-out 1,$(JOBS)),OMP_NUM_THREADS=1) $(BIN)/python -m pytest $(if $(filter-out 1,$(JOBS)),-n $(JOBS)) $(ARGS)
 
 test-slow: $(STAMP)  ## tests that take minutes, or the network
 	@$(BIN)/python -m pytest -m slow $(ARGS)
