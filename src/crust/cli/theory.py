@@ -48,7 +48,7 @@ def theory(
 
     from crust.theory.diagnose import diagnose
 
-    opened = open_run(run, data_dir)
+    opened = open_with_data(run, data_dir)
     found = diagnose(
         opened,
         parse_epochs(epochs, opened.epochs),
@@ -69,10 +69,10 @@ def theory(
     write_picture(where / "theory.png", summary)
     write_atomic(where / "theory.html", theory_html.build(summary, diagnosis_plots(summary)).encode())
     if not quiet:
-        _print(summary, where)
+        _print_tables(summary, where)
 
 
-def open_run(folder: Path, data_dir: str | None) -> Reopened:
+def open_with_data(folder: Path, data_dir: str | None) -> Reopened:
     """A run of `crust train` or of an experiment, with its data."""
     from crust.runs.checkpoints import Reopened, config_of, reopen
 
@@ -143,7 +143,7 @@ def _say(text: str) -> None:
     sys.stderr.flush()
 
 
-def _print(summary: dict, where: Path) -> None:
+def _print_tables(summary: dict, where: Path) -> None:
     """The tables in short."""
     from rich import box
     from rich.console import Console

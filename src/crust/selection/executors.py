@@ -1,7 +1,4 @@
-"""Where shards are worked on: any object with `map` will do; here are processes on this machine. See `ray_engine`.
-
-Shards on the machines of a Ray cluster.
-"""
+"""Where shards are worked on: any object with `map` will do; here are processes on this machine, and a Ray cluster."""
 
 from __future__ import annotations
 
@@ -19,8 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from crust._util.ray_cluster import connect
-from crust.errors import CrustError, choices, require
+from crust._util.ray_cluster import check_ray, connect
+from crust.errors import CrustError, choices
 
 ENGINES = ("local", "ray")
 
@@ -159,7 +156,7 @@ class Ray:
     """
 
     def __init__(self, address: str | None = None, cpus: int | None = None):
-        require("ray", extra="ray")
+        check_ray()
         self.address, self.cpus = address, cpus
         self._ray: Any = None
         self._ours = False

@@ -10,9 +10,8 @@ from PIL import Image
 from tests.experiments.outputs.made import line
 
 from crust.experiments.outputs.figures import COLOURS, curve, picture
-from crust.experiments.outputs.table_summary import Cell
+from crust.experiments.outputs.table_summary import TableCell, TableCellSpec
 from crust.experiments.paper import EXPERIMENTS
-from crust.experiments.table_cells import Entry
 
 HALF = "symmetric:0.5"
 
@@ -27,11 +26,11 @@ def shares(curves_of, seeds=(0, 1)):
 
 def test_a_curve_is_a_mean_with_its_deviation():
     lines = {
-        0: {"curves": {"clean": [0.4, None, 0.6]}},
-        1: {"curves": {"clean": [0.6, None, 0.9]}},
+        0: {"curves": {"clean_fraction": [0.4, None, 0.6]}},
+        1: {"curves": {"clean_fraction": [0.6, None, 0.9]}},
         2: {"curves": {}},
     }
-    cell = Cell(Entry("crust", "30%", "crust", HALF), lines)
+    cell = TableCell(TableCellSpec("crust", "30%", "crust", HALF), lines)
     found = curve(cell, "clean")
     assert [(x, round(y, 3), round(d, 4)) for x, y, d in found.points()] == [(1, 0.5, 0.1414), (3, 0.75, 0.2121)]
     assert curve(cell, "test_accuracy") is None
@@ -39,7 +38,7 @@ def test_a_curve_is_a_mean_with_its_deviation():
 
 def test_what_a_method_does_before_is_no_part_of_its_curve():
     long = line("f-correction", HALF, 0.5, epochs=2, curves={"test_accuracy": [0.1, 0.1, 0.4, 0.5]})
-    found = curve(Cell(Entry("f-correction", "a", "f-correction", HALF), {0: long}), "test_accuracy")
+    found = curve(TableCell(TableCellSpec("f-correction", "a", "f-correction", HALF), {0: long}), "test_accuracy")
     assert found.middle == [0.4, 0.5]
 
 
@@ -74,7 +73,8 @@ def test_a_figure_without_runs_says_so(tmp_path):
 
 def test_a_picture_differs_where_its_curves_differ():
     cells = [
-        Cell(Entry("crust", "30%", "crust", HALF), {0: {"curves": {"clean": [0.5, end]}}}) for end in (0.6, 0.6, 0.7)
+        TableCell(TableCellSpec("crust", "30%", "crust", HALF), {0: {"curves": {"clean_fraction": [0.5, end]}}})
+        for end in (0.6, 0.6, 0.7)
     ]
     one, same, other = (picture({"a": {"30%": curve(cell, "clean")}, "b": {"30%": None}}) for cell in cells)
     with Image.open(BytesIO(one)) as a, Image.open(BytesIO(same)) as b, Image.open(BytesIO(other)) as c:
@@ -88,7 +88,10 @@ def colours(content):
 
 
 def test_the_colour_of_a_curve_follows_its_name(tmp_path):
-    one = curve(Cell(Entry("crust", "50%", "crust", HALF), {0: {"curves": {"clean": [0.5, 0.6]}}}), "clean")
+    one = curve(
+        TableCell(TableCellSpec("crust", "50%", "crust", HALF), {0: {"curves": {"clean_fraction": [0.5, 0.6]}}}),
+        "clean",
+    )
     assert COLOURS[1] in colours(picture({"a": {"50%": one}}, {"30%": 0, "50%": 1}))
     runs = [line("crust", HALF, 0.5, fraction=0.3), line("crust-released", HALF, 0.5)]
     EXPERIMENTS["figure1"].write(runs, "cpu", tmp_path)

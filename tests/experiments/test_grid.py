@@ -9,8 +9,8 @@ import pytest
 
 from crust.data import load
 from crust.errors import InputError
-from crust.experiments import Local, Work, append, key, make, read, run, run_all, run_grid
-from crust.experiments.engines import task as one_run
+from crust.experiments import LocalGrid, Work, append, key, make, read_results, run_all, run_grid, train_spec
+from crust.experiments import task as one_run
 from crust.runs.data import labels_of
 
 
@@ -24,7 +24,7 @@ BAD = tiny(labels="human:nobody")
 def go(specs, folder, **more):
     """Run on the simplest engine; what was told."""
     told = []
-    with Local() as engine:
+    with LocalGrid() as engine:
         run_grid(specs, engine, Work(folder / "r.jsonl", folder / "runs"), told.append, **more)
     return [(event.kind, key(event.spec)) for event in told if event.kind != "epoch"]
 
@@ -34,16 +34,16 @@ def test_what_is_there_is_not_run_again(tmp_path):
     said = []
     assert run_all(specs, tmp_path / "r.jsonl", tmp_path / "runs", say=said.append) == 0
     assert len(said) == 4
-    assert len(read(tmp_path / "r.jsonl")) == 2
+    assert len(read_results(tmp_path / "r.jsonl")) == 2
     assert run_all(specs, tmp_path / "r.jsonl", tmp_path / "runs", say=said.append) == 0
     assert len(said) == 4
 
 
 def test_results_from_elsewhere_count(tmp_path):
     go([tiny("erm")], tmp_path / "there")
-    known = read(tmp_path / "there" / "r.jsonl")
+    known = read_results(tmp_path / "there" / "r.jsonl")
     assert [kind for kind, _ in go([tiny("erm"), tiny("mixup")], tmp_path / "here", known=known)] == ["begun", "ended"]
-    assert [line["spec"]["method"] for line in read(tmp_path / "here" / "r.jsonl")] == ["mixup"]
+    assert [line["spec"]["method"] for line in read_results(tmp_path / "here" / "r.jsonl")] == ["mixup"]
 
 
 def test_a_run_that_another_process_holds_is_left_to_it(tmp_path):
@@ -51,13 +51,13 @@ def test_a_run_that_another_process_holds_is_left_to_it(tmp_path):
     with one_run.claim(tmp_path / "runs" / key(spec)) as mine:
         assert mine
         assert go([spec, tiny("mixup")], tmp_path)[-1] == ("held", key(spec))
-        assert len(read(tmp_path / "r.jsonl")) == 1
+        assert len(read_results(tmp_path / "r.jsonl")) == 1
     assert go([spec, tiny("mixup")], tmp_path) == [("begun", key(spec)), ("ended", key(spec))]
 
 
 def test_a_run_that_was_cut_off_goes_on_and_says_the_same(tmp_path):
     spec = tiny("crust", epochs=3)
-    whole = run(spec, tmp_path / "whole")
+    whole = train_spec(spec, tmp_path / "whole")
 
     class Cut(Exception):
         pass
@@ -67,8 +67,8 @@ def test_a_run_that_was_cut_off_goes_on_and_says_the_same(tmp_path):
             raise Cut
 
     with pytest.raises(Cut):
-        run(spec, tmp_path / "cut", report=cut)
-    again = run(spec, tmp_path / "cut")
+        train_spec(spec, tmp_path / "cut", report=cut)
+    again = train_spec(spec, tmp_path / "cut")
     for name in ("accuracy", "curves", "audit"):
         assert again[name] == whole[name]
     assert again["cost"]["forward"] == whole["cost"]["forward"]
@@ -77,10 +77,10 @@ def test_a_run_that_was_cut_off_goes_on_and_says_the_same(tmp_path):
 def test_a_result_whose_starter_died_is_not_lost(tmp_path):
     spec = tiny()
     go([spec], tmp_path)
-    line = read(tmp_path / "r.jsonl")[0]
+    line = read_results(tmp_path / "r.jsonl")[0]
     (tmp_path / "r.jsonl").unlink()  # the run ended, and nobody was there to write it down
     assert go([spec], tmp_path) == [("ended", key(spec))]
-    assert read(tmp_path / "r.jsonl") == [line]
+    assert read_results(tmp_path / "r.jsonl") == [line]
 
 
 def test_a_failed_run_leaves_its_error_and_is_tried_again_on_request(tmp_path):
@@ -92,13 +92,13 @@ def test_a_failed_run_leaves_its_error_and_is_tried_again_on_request(tmp_path):
     assert error["spec"] == BAD
     assert go(specs, tmp_path) == []
     assert go(specs, tmp_path, retry_failed=True) == [("begun", key(BAD)), ("failed", key(BAD))]
-    assert len(read(tmp_path / "r.jsonl")) == 1
+    assert len(read_results(tmp_path / "r.jsonl")) == 1
 
 
 def test_a_retried_run_that_ends_has_no_error_left(tmp_path, monkeypatch):
     spec = tiny()
     with monkeypatch.context() as patched:
-        patched.setattr(one_run, "run", lambda *_, **__: 1 / 0)
+        patched.setattr(one_run, "train_spec", lambda *_, **__: 1 / 0)
         assert go([spec], tmp_path)[-1][0] == "failed"
     assert one_run.failure(spec, tmp_path / "runs") == "ZeroDivisionError: division by zero"
     assert go([spec], tmp_path, retry_failed=True)[-1][0] == "ended"
@@ -118,7 +118,7 @@ def test_results_of_two_folders_are_merged_by_concatenation(tmp_path):
     both.write_bytes(b"".join((tmp_path / name / "r.jsonl").read_bytes() for name in "ab"))
     assert go([tiny("erm"), tiny("mixup")], tmp_path / "c") == []
     append(both, {"key": "x", "spec": tiny("crust"), "accuracy": {}})
-    assert len(read(both)) == 3
+    assert len(read_results(both)) == 3
 
 
 def test_labels_by_name(tmp_path):
@@ -144,6 +144,6 @@ def test_no_such_labels(tmp_path):
 
 
 def test_labels_of_which_nobody_knows_the_truth(tmp_path):
-    line = run(tiny("crust", labels="given"), tmp_path / "run")
+    line = train_spec(tiny("crust", labels="given"), tmp_path / "run")
     assert line["audit"] is None
     assert "clean" not in line["curves"]

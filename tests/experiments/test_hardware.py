@@ -12,9 +12,9 @@ from tests.cli.common import call
 from tests.experiments.common import tiny
 
 from crust.experiments import hardware as machines
-from crust.experiments import read
+from crust.experiments import read_results
 from crust.experiments.hardware import machine
-from crust.experiments.run_spec import run
+from crust.experiments.run_spec import train_spec
 
 CPU = torch.device("cpu")
 
@@ -40,7 +40,7 @@ def test_a_process_of_several_says_so():
 
 
 def test_a_result_line_says_what_it_was_made_on(tmp_path):
-    assert machine(CPU).items() <= run(tiny(epochs=1), tmp_path / "run")["machine"].items()
+    assert machine(CPU).items() <= train_spec(tiny(epochs=1), tmp_path / "run")["machine"].items()
 
 
 @pytest.mark.slow
@@ -51,6 +51,6 @@ def test_runs_that_are_made_beside_each_other_say_so(tmp_path, monkeypatch, engi
     monkeypatch.chdir(tmp_path)
     Path("g.yaml").write_text("{scale: smoke, labels: true, limit: 100, epochs: 1, runs: [{method: [erm, mixup]}]}")
     assert call(f"reproduce -q --grid g.yaml -o several {engine}") == 0
-    assert [line["machine"].get("shared") for line in read("several/results.jsonl")] == [True, True]
+    assert [line["machine"].get("shared") for line in read_results("several/results.jsonl")] == [True, True]
     assert call("reproduce -q --grid g.yaml -o one") == 0
-    assert [line["machine"].get("shared") for line in read("one/results.jsonl")] == [None, None]
+    assert [line["machine"].get("shared") for line in read_results("one/results.jsonl")] == [None, None]

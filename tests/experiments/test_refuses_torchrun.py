@@ -12,13 +12,13 @@ from tests.cli.common import call
 from tests.experiments.common import tiny
 
 from crust.errors import InputError
-from crust.experiments import Local, Work, run_all, run_grid
+from crust.experiments import LocalGrid, Work, run_all, run_grid
 
 
 @pytest.mark.parametrize("name", ["WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"])
 def test_a_grid_refuses_several_processes(tmp_path, monkeypatch, name):
     monkeypatch.setenv(name, "2")
-    with Local() as engine, pytest.raises(InputError, match=r"one of 2 processes .* --jobs .* -m crust train"):
+    with LocalGrid() as engine, pytest.raises(InputError, match=r"one of 2 processes .* --jobs .* -m crust train"):
         run_grid([tiny()], engine, Work(tmp_path / "r.jsonl", tmp_path / "runs"), print)
     with pytest.raises(InputError, match="one of 2 processes"):
         run_all([tiny()], tmp_path / "r.jsonl", tmp_path / "runs")
@@ -38,7 +38,7 @@ def test_the_command_refuses_several_processes(tmp_path, monkeypatch, capsys, wo
 
 @pytest.mark.parametrize("value", ["", "1", "no number"])
 def test_one_process_is_no_group(monkeypatch, value):
-    from crust.experiments.engines.task import check_alone
+    from crust.experiments.task import check_alone
 
     monkeypatch.setenv("WORLD_SIZE", value)
     check_alone()

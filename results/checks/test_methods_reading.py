@@ -7,11 +7,11 @@ import pytest
 from results.methods_reading import BEST, reading
 from results.tables import NOISES, is_ceiling, of_runs, runs
 
-from crust.experiments import read
+from crust.experiments import read_results
 from crust.experiments.paper.table1 import own_settings
 from crust.methods import METHODS
 
-LINES = read(Path(__file__).parents[2] / "docs" / "results")
+LINES = read_results(Path(__file__).parents[1])
 
 
 def found(labels):

@@ -12,12 +12,12 @@ import pytest
 from tests.experiments.common import tiny
 
 from crust.errors import InputError
-from crust.experiments import Work, key, make, run
-from crust.experiments.preflight import Size, check_room, look, need
-from crust.experiments.runtime import Estimates, epochs_of, planned, seconds_of, work_of
+from crust.experiments import Work, key, make, train_spec
+from crust.experiments.preflight import RunSize, check_room, look, need
+from crust.experiments.runtime import Estimates, epochs_of, planned, seconds_of_run, work_of
 from crust.methods import METHODS
 
-SIZE = Size(45_000, 10_000, (3, 32, 32), 10, 466_906)
+SIZE = RunSize(45_000, 10_000, (3, 32, 32), 10, 466_906)
 
 
 def test_runs_that_can_be_made_have_their_size(tmp_path):
@@ -79,7 +79,7 @@ def test_data_that_is_not_here_has_its_published_size_in_a_dry_run_alone(tmp_pat
 def test_the_room_is_not_less_than_a_run_takes(tmp_path):
     for method in ("crust", "co-teaching", "dividemix"):
         spec = tiny(method, limit=1000, epochs=3)
-        run(spec, tmp_path / method)
+        train_spec(spec, tmp_path / method)
         taken = sum(path.stat().st_size for path in (tmp_path / method).rglob("*") if path.is_file())
         size = look([spec], Work(tmp_path / "r.jsonl", tmp_path)).sizes[key(spec)]
         assert taken < need(size, method) < 10 * taken
@@ -109,7 +109,7 @@ def test_every_method_can_be_planned(method):
 def test_plans_are_near_the_work_that_is_done(tmp_path):
     for method in ("erm", "crust", "co-teaching"):
         spec = tiny(method, limit=400, epochs=6)
-        line = run(spec, tmp_path / method)
+        line = train_spec(spec, tmp_path / method)
         size = look([spec], Work(tmp_path / "r.jsonl", tmp_path)).sizes[key(spec)]
         assert 0.4 < planned(spec, size) / (work_of(line) + 6 * size.tests) < 2.5, method
         assert epochs_of(spec, size) == len(line["curves"]["val_accuracy"])
@@ -120,10 +120,10 @@ def test_results_that_are_there_are_the_measure():
     cost = {"forward": 1000, "backward": 500, "seconds": {"epoch": 90.0, "selection": 40.0, "evaluation": 10.0}}
     lines = [{"spec": spec, "cost": cost}, {"spec": spec, "cost": {}}, {"key": "of another kind"}]
     estimates = Estimates(lines, {})
-    assert (seconds_of(lines[0]), work_of(lines[0])) == (100.0, 2000.0)
+    assert (seconds_of_run(lines[0]), work_of(lines[0])) == (100.0, 2000.0)
     assert estimates.seconds(make("erm", "symmetric:0.5", seed=3)) == pytest.approx(101)
     assert estimates.source([spec]) == "1 result of the same data and network"
     assert estimates.seconds(make("erm", "true", scale="smoke")) is None
     mixup = make("mixup", "true")
-    known = Estimates(lines, {key(mixup): Size(10_000, 10_000, (3, 32, 32), 10, 1000)})
+    known = Estimates(lines, {key(mixup): RunSize(10_000, 10_000, (3, 32, 32), 10, 1000)})
     assert known.seconds(mixup) == pytest.approx(1 + planned(mixup, known.sizes[key(mixup)]) / 20)

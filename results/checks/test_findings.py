@@ -10,8 +10,8 @@ from results.findings.numbers import NOISES, Runs, differences, every, on_averag
 from results.tables import CENTRAL
 from tests.experiments.outputs.made import line
 
+from crust.experiments.outputs.table_summary import ResultIndex
 from crust.experiments.paper import EXPERIMENTS, table1
-from crust.experiments.table_cells import Found
 
 HALF = "symmetric:0.5"
 TIMED = {"what": "an epoch of crust over one of erm", "found": 0.8, "spread": [0.75, 0.85]}
@@ -19,16 +19,20 @@ SPEED = {"cases": [{"case": "resnet32", "rows": [TIMED]}]}
 
 
 def found_of(lines, speed=None):
-    return {one.title: one for one in findings(Found(lines), speed)}
+    return {one.title: one for one in findings(ResultIndex(lines), speed)}
 
 
 def made(method, labels, last, seed=0, clean=(0.5, 0.6, 0.7), **options):
-    curves = {"test_accuracy": [None, last], "clean": list(clean), "chosen": [90, *[45] * (len(clean) - 1)]}
+    curves = {
+        "test_accuracy": [None, last],
+        "clean_fraction": list(clean),
+        "n_selected": [90, *[45] * (len(clean) - 1)],
+    }
     return line(method, labels, last, seed, curves=curves, **table1.own_settings(method, "cpu"), **options)
 
 
 def test_nothing_is_claimed_without_runs():
-    for one in findings(Found([])):
+    for one in findings(ResultIndex([])):
         assert one.verdict == ("not measured yet" if one.claim else "")
     text = page([])
     assert "**holds" not in text
@@ -228,5 +232,7 @@ def test_speed_and_the_epoch_that_is_reported():
 
 
 def test_labels_that_are_right_among_all():
-    runs = Runs(Found([made("crust", HALF, 0.5, clean=(0.51, 0.7)), made("erm", HALF, 0.5, 1, clean=(0.4, 0.49))]))
+    runs = Runs(
+        ResultIndex([made("crust", HALF, 0.5, clean=(0.51, 0.7)), made("erm", HALF, 0.5, 1, clean=(0.4, 0.49))])
+    )
     assert runs.clean_of_all(HALF) == {0: 51.0, 1: 49.0}

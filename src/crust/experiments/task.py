@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import errno
-import fcntl
 import json
 import os
 import shutil
@@ -16,11 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from filelock import FileLock, Timeout
+
 from crust._util.atomic_write import write_atomic
 from crust.errors import CrustError, InputError
-from crust.experiments.result_schema import fault
-from crust.experiments.results_file import find, read
-from crust.experiments.run_spec import run
+from crust.experiments.results_file import find, read_results, schema_error
+from crust.experiments.run_spec import train_spec
 from crust.experiments.specs import key
 
 Spec = dict[str, Any]
@@ -91,16 +91,16 @@ class Event:
 Tell = Callable[[Event], None]
 
 
-class Engine(Protocol):
+class GridEngine(Protocol):
     """Carries out runs. It is used as a context: what it starts, it ends."""
 
-    def __enter__(self) -> Engine: ...
+    def __enter__(self) -> GridEngine: ...
 
     def __exit__(self, *_: object) -> None: ...
 
     @property
     def at_once(self) -> int:
-        """How many runs it has under way at the same time."""
+        """How many runs it has under way at the same_spec time."""
 
     def run(self, specs: Sequence[Spec], work: Work, tell: Tell, /) -> None:
         """Carry out all runs; each ends in one event `ended`, `failed`, `held` or `full`."""
@@ -132,7 +132,7 @@ def carry_out(spec: Spec, work: Work, tell: Tell) -> Event:
     with claim(place) as mine:
         if not mine:
             return Event("held", spec)
-        line = find(read(work.results), spec) or _left(place)
+        line = find(read_results(work.results), spec) or _left(place)
         if line is not None:
             return Event("ended", spec, line)
         before = failure(spec, work.folder)
@@ -141,7 +141,7 @@ def carry_out(spec: Spec, work: Work, tell: Tell) -> Event:
         place.mkdir(parents=True, exist_ok=True)
         tell(Event("begun", spec, host=socket.gethostname(), process=os.getpid()))
         try:
-            line = run(
+            line = train_spec(
                 spec,
                 place,
                 data_dir=work.data_dir,
@@ -160,8 +160,8 @@ def carry_out(spec: Spec, work: Work, tell: Tell) -> Event:
             if isinstance(error, BrokenPipeError):  # nobody listens any more
                 raise
             if disk_is_full(error):
-                return Event("full", spec, error=f"the disk of {work.folder} is full ({_sentence(error)})")
-            return give_up(spec, work, _sentence(error), traceback.format_exc())
+                return Event("full", spec, error=f"the disk of {work.folder} is full ({_error_sentence(error)})")
+            return give_up(spec, work, _error_sentence(error), traceback.format_exc())
         return Event("ended", spec, line)
 
 
@@ -222,13 +222,16 @@ def claim(place: Path) -> Iterator[bool]:
     """Whether the run is ours: a lock that ends with the process that holds it, outside of the run's folder."""
     locks = place.parent / ".locks"
     locks.mkdir(parents=True, exist_ok=True)
-    with (locks / place.name).open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
+    lock = FileLock(locks / place.name, blocking=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        yield False
+        return
+    try:
         yield True
+    finally:
+        lock.release()
 
 
 @contextlib.contextmanager
@@ -252,10 +255,10 @@ def _left(place: Path) -> dict[str, Any] | None:
         found = json.loads((place / "result.json").read_text())
     except (OSError, ValueError):
         return None
-    return None if fault(found) else dict(found)
+    return None if schema_error(found) else dict(found)
 
 
-def _sentence(error: Exception) -> str:
+def _error_sentence(error: Exception) -> str:
     """An error in one line; those that are not ours with their kind."""
     text = " ".join(str(error).split())[:500]
     return text if isinstance(error, CrustError) else f"{type(error).__name__}: {text}"

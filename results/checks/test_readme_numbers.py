@@ -10,7 +10,7 @@ from statistics import mean
 import pytest
 from results.tables import NOISES, of_runs, runs
 
-from crust.experiments import read
+from crust.experiments import read_results
 from crust.experiments.paper import EXPERIMENTS
 from crust.experiments.paper.table1 import BASELINES
 from crust.experiments.results_file import find
@@ -31,7 +31,7 @@ def table() -> dict[str, list[str]]:
 
 
 def test_what_stands_below_the_table_is_what_was_measured():
-    lines = read(ROOT / "docs" / "results")
+    lines = read_results(ROOT / "results")
 
     def first(*who, **settings):
         (one,) = (run for run in runs(lines, *who, **settings) if run["spec"]["experiment"]["seed"] == 0)
@@ -74,7 +74,7 @@ def test_the_table_is_found():
 
 @pytest.mark.parametrize("method", table())
 def test_a_row_is_what_was_measured(method):
-    lines = read(ROOT / "docs" / "results")
+    lines = read_results(ROOT / "results")
     *accuracies, passes, seconds = table()[method]
     costs = []
     for labels, shown in zip(NOISES, accuracies, strict=True):

@@ -6,16 +6,16 @@ import json
 
 from tests.experiments.common import tiny
 
-from crust.experiments import Event, Local, Work, key, read, run_grid
-from crust.experiments.engines import task as one_run
-from crust.experiments.engines.task import failure, give_up
+from crust.experiments import Event, LocalGrid, Work, key, read_results, run_grid
+from crust.experiments import task as one_run
+from crust.experiments.task import failure, give_up
 
 SPECS = [tiny("erm"), tiny("mixup")]
 
 
 def go(folder, tell, **more):
     work = Work(folder / "r.jsonl", folder / "runs")
-    with Local() as engine:
+    with LocalGrid() as engine:
         run_grid(SPECS, engine, work, tell, **more)
     return work
 
@@ -37,7 +37,7 @@ def test_a_failure_of_another_driver_is_told_and_not_tried_again(tmp_path):
     told = drive(tmp_path)
     assert told[2:] == [("failed", key(SPECS[1]), "no luck")]
     assert failure(SPECS[1], tmp_path / "runs") == "no luck"
-    assert len(read(tmp_path / "r.jsonl")) == 1
+    assert len(read_results(tmp_path / "r.jsonl")) == 1
 
 
 def test_it_is_tried_again_on_request(tmp_path):
@@ -58,9 +58,9 @@ def test_the_error_stays_until_the_run_has_ended(tmp_path, monkeypatch):
     assert seen[:2] == ["no luck", "no luck"]
     assert failure(SPECS[0], work.folder) is None
     with monkeypatch.context() as patched:
-        patched.setattr(one_run, "run", lambda *_, **__: 1 / 0)
+        patched.setattr(one_run, "train_spec", lambda *_, **__: 1 / 0)
         give_up(tiny("crust"), work, "no luck")
-        with Local() as engine:
+        with LocalGrid() as engine:
             run_grid([tiny("crust")], engine, work, lambda event: None, retry_failed=True)
     left = json.loads((work.place(tiny("crust")) / "error.json").read_text())
     assert left["error"] == "ZeroDivisionError: division by zero"

@@ -8,7 +8,7 @@ from multiprocessing import get_context
 
 import pytest
 
-from crust.experiments import append, find, make, read
+from crust.experiments import append, find, make, read_results
 
 SPEC = make("erm", "true")
 
@@ -34,15 +34,15 @@ def test_two_writers_lose_nothing(tmp_path):
         writer.start()
     for writer in writers:
         writer.join()
-    assert {line["key"] for line in read(path)} == {f"{name}{i}" for name in "ab" for i in range(20)}
+    assert {line["key"] for line in read_results(path)} == {f"{name}{i}" for name in "ab" for i in range(20)}
 
 
 def test_files_can_be_concatenated_even_where_the_last_line_has_no_end(tmp_path):
     (tmp_path / "a.jsonl").write_text(f"{text('1')}\n{text('2')}")
     append(tmp_path / "a.jsonl", one("3"))
     (tmp_path / "b.jsonl").write_text(f"\n{text('2', newer=True)}\n")
-    assert [line["key"] for line in read(tmp_path)] == ["1", "2", "3"]
-    assert read(tmp_path)[1]["newer"]
+    assert [line["key"] for line in read_results(tmp_path)] == ["1", "2", "3"]
+    assert read_results(tmp_path)[1]["newer"]
 
 
 CUT = text("2", text="é").encode()
@@ -53,16 +53,16 @@ def test_a_line_that_was_cut_off_costs_no_other(tmp_path, caplog, end):
     cut, file = CUT[:end], tmp_path / "a.jsonl"
     file.write_bytes(text("1").encode() + b"\n" + cut)
     with caplog.at_level(logging.WARNING, logger="crust"):  # whatever a command of an earlier test has set
-        assert [line["key"] for line in read(file)] == ["1"]
+        assert [line["key"] for line in read_results(file)] == ["1"]
     assert "line 2 of" in caplog.text
     append(file, one("3"))
-    assert [line["key"] for line in read(file)] == ["1", "3"]
+    assert [line["key"] for line in read_results(file)] == ["1", "3"]
     file.write_bytes(b"\n".join([text("1").encode(), cut + text("4", more={"key": 1}).encode(), text("5").encode()]))
-    assert [line["key"] for line in read(file)] == ["1", "4", "5"]
+    assert [line["key"] for line in read_results(file)] == ["1", "4", "5"]
 
 
 def test_find_by_specification(tmp_path):
     lines = [{"key": str(seed), "spec": make("erm", "true", seed=seed)} for seed in range(3)]
     assert find(lines, make("erm", "true", seed=2))["key"] == "2"
     assert find(lines, make("erm", "true", seed=3)) is None
-    assert read(tmp_path / "nothing.jsonl") == []
+    assert read_results(tmp_path / "nothing.jsonl") == []

@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 from results.generate_pages import PAGES
 
-from crust.experiments import read
+from crust.experiments import read_results
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
+LINES = read_results(ROOT / "results")
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_what_its_lines_make_it(name, monkeypatch):
     monkeypatch.chdir(ROOT)
-    assert (ROOT / "docs" / name).read_text() == PAGES[name](read(RESULTS)), "run python -m results.generate_pages"
+    assert (ROOT / "docs" / name).read_text() == PAGES[name](LINES), "run python -m results.generate_pages"
 
 
 def test_the_pictures_of_a_page_are_there():
