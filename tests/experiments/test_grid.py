@@ -146,4 +146,4 @@ def test_no_such_labels(tmp_path):
 def test_labels_of_which_nobody_knows_the_truth(tmp_path):
     line = train_spec(tiny("crust", labels="given"), tmp_path / "run")
     assert line["audit"] is None
-    assert "clean" not in line["curves"]
+    assert "clean_fraction" not in line["curves"]
