@@ -118,8 +118,8 @@ def _summary(audit: pd.DataFrame, counts: NDArray[np.int64], calibration: dict[s
         words.append("No label stands out as wrong.")
     else:
         words.append(
-            f"Recommended: look at the {cut['flagged']:,} labels with a label quality of {1 - cut['threshold']:.2f} or less; "
-            f"of these, {_estimate(cut['precision'])} are expected to be wrong, "
+            f"Recommended: look at the {cut['flagged']:,} labels with a label quality of {1 - cut['threshold']:.2f} or "
+            f"less; of these, {_estimate(cut['precision'])} are expected to be wrong, "
             f"and they hold {_estimate(cut['recall'])} of all wrong ones."
         )
     return tag("p", " ".join(words), class_="summary")
