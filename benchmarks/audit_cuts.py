@@ -24,7 +24,7 @@ from crust.experiments import key, make
 from crust.experiments.engines.task import claim
 from crust.experiments.outputs.table_markdown import markdown
 from crust.runs.audit_table import read_audit
-from crust.runs.data import labels_of
+from crust.runs.data import labels_of_spec
 from crust.verification import judged, verify_audit
 
 CUTS = Path(__file__).parents[1] / "docs" / "results" / "audit-cuts.json"
@@ -52,7 +52,7 @@ def cuts(
                 continue
             say(f"begin the calibration of {name}")
             bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"])
-            given, truth = labels_of(bundle, name, spec["experiment"]["seed"], human_labels)
+            given, truth = labels_of_spec(bundle, name, spec["experiment"]["seed"], human_labels)
             found = verify_audit(place, bundle.train.with_labels(given))
             line = beside_truth(found, judged(*read_audit(place)).doubt, given != truth)
             write_whole(file, json.dumps({**entries(file), name: line}, indent=1).encode())
