@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from crust.runs.audit_table import read_audit
 
 from crust._util.atomic_write import write_whole
 from crust.data import load
 from crust.experiments import key, make
 from crust.experiments.engines.task import claim
 from crust.experiments.outputs.table_markdown import markdown
-from crust.runs.audit_table import read_audit
 from crust.runs.data import labels_of_spec
 from crust.verification import judged, verify_audit
 

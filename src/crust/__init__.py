@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from crust.audit import find_label_issues as find_label_issues
+    from crust.corrections.apply_corrections import apply_corrections as apply_corrections
     from crust.errors import CrustError as CrustError
     from crust.errors import InputError as InputError
     from crust.errors import MissingPackage as MissingPackage
@@ -40,6 +41,7 @@ _HOMES = {
     "InputError": "crust.errors",
     "MissingPackage": "crust.errors",
     "Result": "crust.runs.result",
+    "apply_corrections": "crust.corrections.apply_corrections",
     "estimate": "crust.selection",
     "find_label_issues": "crust.audit",
     "fit": "crust.fitting",

@@ -7,6 +7,7 @@ import pytest
 import torch
 import yaml
 from benchmarks.audit_calibration import clouds, covered, one
+from crust.runs.audit_table import read_table
 from torch.utils.data import Dataset
 
 import crust
@@ -14,7 +15,6 @@ from crust.audit.accuracy.estimates_with_intervals import Judged, calibration, d
 from crust.audit.accuracy.inject_errors import Plants
 from crust.audit.accuracy.verified_file import VERSION, read_calibration
 from crust.errors import InputError
-from crust.runs.audit_table import read_table
 from crust.verification import seconds_of, verify_audit
 
 

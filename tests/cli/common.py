@@ -5,10 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
+from crust.runs.audit_table import read_audit
 
 from crust.cli import main
 from crust.review import Change, Store, run_key
-from crust.runs.audit_table import read_audit
 
 FAST = "--model mlp --method erm --epochs 1 --batch-size 32 -q"
 

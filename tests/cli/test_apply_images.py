@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from crust.cli.output_files import write_table
+from crust.runs.audit_table import read_audit
 from PIL import Image
 from tests.cli.common import FAST, call, decided, packed, said
 from tests.cli.image_runs import folder_run, images, run_of
 
 from crust import corrections
-from crust.cli.output_files import write_table
 from crust.corrections import move_image_files as moving
 from crust.corrections.move_image_files import Move
 from crust.data import table_io
 from crust.data.image_files import check_inside
 from crust.errors import InputError
 from crust.report.previews import Gone
-from crust.runs.audit_table import read_audit
 from crust.runs.data import looks_of
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from crust.runs.audit_table import read_audit
 from tests.cli.common import FAST, call, decided, said
 from tests.cli.image_runs import folder_run, images, run_of
 
 from crust.corrections.corrected_labels import read_corrections
 from crust.data import read_labels, table_io
 from crust.errors import InputError
-from crust.runs.audit_table import read_audit
 
 
 def after(out, word):

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from crust.runs.audit_table import read_audit
 from tests.cli.common import call
 
 from crust.cli import demo_metrics, demo_page, train_progress
 from crust.data import Examples
-from crust.runs.audit_table import read_audit
 
 HOSTILE = '"><script src=https://evil.example/x.js></script><img src=//evil.example onerror=alert(1)>\u202e'
 

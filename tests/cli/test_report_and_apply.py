@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from crust.runs.audit_table import read_audit
 from PIL import Image
 from tests.cli.common import FAST, call, decided, packed, said
 
 from crust.review import Change, Store, run_key
-from crust.runs.audit_table import read_audit
 
 
 @pytest.fixture(scope="module")

@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 import yaml
+from crust.runs.audit_table import read_audit
 from tests.audit.samples import audit
 from tests.cli.common import call, decided, said
 
 from crust.review import ReviewServer, Store, run_key
-from crust.runs.audit_table import read_audit
 
 
 def handmade(folder, table=None, classes=("cat", "dog", "cow")):

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crust.cli.train import train_by_recipe
 from crust.cli.formatting import Stopped, duration, show_log
+from crust.cli.train import train_by_recipe
 from crust.errors import InputError
 from crust.runs.folder import REPORT
 

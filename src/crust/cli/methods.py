@@ -21,7 +21,7 @@ def methods_command(
 
     console = Console(highlight=False)
     if name is None:
-        console.print(_table(("method", "what it does", "needs to know"), [
+        console.print(_method_table(("method", "what it does", "needs to know"), [
             (each, kind.summary, kind.needs) for each, kind in METHODS.items()
         ]))  # fmt: skip
         console.print("settings of one: crust methods crust")

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from crust.cli.formatting import percent, show_log
 from crust._util.output_files import check_output, write_table
+from crust.cli.formatting import percent, show_log
 
 SHOWN = 10
 
@@ -37,7 +37,9 @@ def predict_command(
 
     result = crust.load(run)
     examples = load_new(data, RunFolder(run).encoding(), data_dir=data_dir, skip_broken=skip_broken)
-    table = prediction_table(examples, result.predict(examples, probabilities=True, batch_size=batch_size), result.classes)
+    table = prediction_table(
+        examples, result.predict(examples, probabilities=True, batch_size=batch_size), result.classes
+    )
     if output is not None:
         write_table(table, output)
     if quiet:

@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crust.cli.formatting import show_log
 from crust._util.output_files import check_output, write_table
+from crust.cli.formatting import show_log
 from crust.errors import InputError
+
+if TYPE_CHECKING:
+    from crust.runs.folder import RunFolder
 
 
 def review_command(

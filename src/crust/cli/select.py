@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crust.cli.formatting import show_log
 from crust._util.output_files import check_output
+from crust.cli.formatting import show_log
 from crust.errors import InputError
 
 if TYPE_CHECKING:

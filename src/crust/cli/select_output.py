@@ -20,7 +20,6 @@ NAMED_GROUPS = 10
 GREY, INK, RED = "#9aa5b1", "#1f2933", "#d64545"
 
 
-
 class GroupRow(NamedTuple):
     """One group of a coreset."""
 

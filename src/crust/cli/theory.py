@@ -14,6 +14,7 @@ import typer
 from crust.cli.formatting import percent, show_log
 from crust.errors import InputError
 
+
 def theory_command(
     run: Annotated[Path, typer.Argument(help="Folder of a run, finished or going on.", metavar="RUN")],
     epochs: Annotated[

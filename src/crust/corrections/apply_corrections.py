@@ -237,9 +237,7 @@ def _apply_to_folder(
     else:
         moves = plan_moves(root, table, changes, classes)
         write_moves(moves, place)
-    now, before = (
-        do_moves(root, moves, _counted(progress, len(moves))) if move else (0, len(done(root, moves)))
-    )
+    now, before = do_moves(root, moves, _counted(progress, len(moves))) if move else (0, len(done(root, moves)))
     return AppliedCorrections("folder", place, len(moves), len(table), now, before)
 
 

@@ -3,10 +3,10 @@
 A second network is trained like the first on labels among which some are known to be wrong; they take the place of
 labels that the run takes for wrong (`inject_errors`). Two networks do not doubt equally strongly, so an injected error
 counts by its place among the labels that both have seen: its doubt is what the first network gives the label at that
-place of its own order. The share of the errors whose doubt is at least t is the recall of the threshold t, and from it and from all
-that is flagged at several thresholds comes the noise rate (`binormal_model`). Precision is the noise rate times the
-recall divided by the flagged share. Intervals come from drawing errors and labels anew. All of this holds where the
-noise does not depend on the example beyond its class; people err on hard examples, and less of that is found.
+place of its own order. The share of the errors whose doubt is at least t is the recall of the threshold t, and from it
+and from all that is flagged at several thresholds comes the noise rate (`binormal_model`). Precision is the noise rate
+times the recall divided by the flagged share. Intervals come from drawing errors and labels anew. All of this holds
+where the noise does not depend on the example beyond its class; people err on hard examples, and less of that is found.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ class AuditArrays:
         return AuditArrays(doubt, self.given[some], self.suggested[some], self.probability[some])
 
 
-def doubt_by_place(first: NDArray[np.float64], second: NDArray[np.float64], errors: InjectedErrors) -> NDArray[np.float64]:
+def doubt_by_place(
+    first: NDArray[np.float64], second: NDArray[np.float64], errors: InjectedErrors
+) -> NDArray[np.float64]:
     """The doubt that the first network has at the places that the injected labels take in the order of the second.
 
     Places are counted among the labels that both have seen: neither injected nor dropped.
@@ -74,7 +76,7 @@ def doubt_by_place(first: NDArray[np.float64], second: NDArray[np.float64], erro
         One number for each injected label.
 
     Example:
-        >>> errors = InjectedErrors(np.array([0, 1, 1, 0]), injected=np.array([1]), dropped=np.array([2]), p_injected_is_true=0.0)
+        >>> errors = InjectedErrors(np.array([0, 1, 1, 0]), np.array([1]), np.array([2]), p_injected_is_true=0.0)
         >>> doubt_by_place(np.array([0.1, 0.2, 0.6, 0.3]), np.array([0.2, 0.9, 0.4]), errors)
         array([0.3])
     """
