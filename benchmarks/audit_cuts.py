@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from crust.runs.audit_table import read_audit
 
 from crust._util.atomic_write import write_whole
 from crust.data import load
@@ -25,7 +24,8 @@ from crust.experiments import key, make
 from crust.experiments.engines.task import claim
 from crust.experiments.outputs.table_markdown import markdown
 from crust.runs.data import labels_of_spec
-from crust.verification import judged, verify_audit
+from crust.runs.folder import RunFolder
+from crust.verification import audit_arrays, verify_audit
 
 CUTS = Path(__file__).parents[1] / "docs" / "results" / "audit-cuts.json"
 NAMES = {"noise_rate": "noise rate", "precision": "precision at the cut", "recall": "recall at the cut"}
@@ -54,7 +54,7 @@ def cuts(
             bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"])
             given, truth = labels_of_spec(bundle, name, spec["experiment"]["seed"], human_labels)
             found = verify_audit(place, bundle.train.with_labels(given))
-            line = beside_truth(found, judged(*read_audit(place)).doubt, given != truth)
+            line = beside_truth(found, audit_arrays(*RunFolder(place).audit()).doubt, given != truth)
             write_whole(file, json.dumps({**entries(file), name: line}, indent=1).encode())
             say(f"end the calibration of {name}: {line}")
             return True

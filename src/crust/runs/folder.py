@@ -104,6 +104,8 @@ class RunFolder:
 
         if not self.path.is_dir():
             raise InputError(f"there is no folder {self}: give the folder of a run")
+        if not self.config_path.is_file():
+            raise InputError(f"{self} holds no run: give the folder of one")
         try:
             found = yaml.safe_load(self.config_path.read_text(encoding="utf-8"))
             if not isinstance(found, dict) or "method" not in found:
