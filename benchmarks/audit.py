@@ -34,7 +34,7 @@ from crust.errors import CrustError
 from crust.experiments import append, find, key, make, read_results, train_spec
 from crust.experiments.task import claim
 from crust.fitting import fit
-from crust.runs.data import labels_of
+from crust.runs.data import labels_of_spec
 
 FOLDS = 5
 SPENT = ("epoch", "gradients")  # selection is part of an epoch; measuring on test data is no part of an audit
@@ -98,7 +98,7 @@ def train(spec: dict[str, Any], place: Path, data_dir: str | None, human_labels:
         return train_spec(spec, place, data_dir=data_dir, human_labels=human_labels)
     write_atomic(place / "spec.json", json.dumps(spec, indent=1).encode())
     bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"])
-    given, _ = labels_of(bundle, spec["labels"], spec["experiment"]["seed"], human_labels)
+    given, _ = labels_of_spec(bundle, spec["labels"], spec["experiment"]["seed"], human_labels)
     examples = bundle.train.with_labels(given)
     number, of = spec["fold"]
     mine = fold_of(given, of, spec["experiment"]["seed"]) == number
@@ -164,7 +164,7 @@ def score(
             continue
         spec = next(iter(here.values()))["spec"]
         bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"])
-        given, truth = labels_of(bundle, labels, spec["experiment"]["seed"], human_labels)
+        given, truth = labels_of_spec(bundle, labels, spec["experiment"]["seed"], human_labels)
         for judge, (doubt, suggested, used) in judgements(here, folder, given, bundle.train.classes).items():
             line = {
                 "judge": judge,

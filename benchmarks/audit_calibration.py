@@ -24,7 +24,7 @@ import numpy as np
 from crust._util.atomic_write import write_atomic
 from crust.fitting import fit
 from crust.runs.result import load
-from crust.verification import judged, verify_audit
+from crust.verification import audit_arrays, verify_audit
 
 RESULTS = Path(__file__).parents[1] / "results" / "audit-calibration.json"
 SETTINGS: dict[str, Any] = {"epochs": 10, "batch_size": 64, "learning_rate": 0.05}
@@ -52,7 +52,7 @@ def one(seed: int, separation: float, method: str = "crust") -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         fit("mlp", (points, given), method=method, run_dir=folder, seed=seed, **SETTINGS)
         found = verify_audit(folder, (points, given))
-        audit = judged(load(folder).audit(), found["classes"])
+        audit = audit_arrays(load(folder).audit(), found["classes"])
     wrong = given != true
     flagged = audit.doubt >= found["cut"]["threshold"]
     truth = {"noise_rate": wrong.mean(), "precision": wrong[flagged].mean(), "recall": flagged[wrong].mean()}

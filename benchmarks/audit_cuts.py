@@ -23,9 +23,9 @@ from crust._util.atomic_write import write_atomic
 from crust.data import load
 from crust.experiments import key, make
 from crust.experiments.task import claim
-from crust.runs.audit_table import read_audit
-from crust.runs.data import labels_of
-from crust.verification import judged, verify_audit
+from crust.runs.data import labels_of_spec
+from crust.runs.folder import RunFolder
+from crust.verification import audit_arrays, verify_audit
 
 
 def cuts(
@@ -49,9 +49,9 @@ def cuts(
                 continue
             say(f"begin the calibration of {name}")
             bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"])
-            given, truth = labels_of(bundle, name, spec["experiment"]["seed"], human_labels)
+            given, truth = labels_of_spec(bundle, name, spec["experiment"]["seed"], human_labels)
             found = verify_audit(place, bundle.train.with_labels(given))
-            line = beside_truth(found, judged(*read_audit(place)).doubt, given != truth)
+            line = beside_truth(found, audit_arrays(*RunFolder(place).audit()).doubt, given != truth)
             write_atomic(file, json.dumps({**calibrated(file), name: line}, indent=1).encode())
             say(f"end the calibration of {name}: {line}")
             return True

@@ -20,7 +20,7 @@ RANKS = [
     ["review"],
     ["corrections"],
     ["runs"],
-    ["fitting"],
+    ["fitting", "corrections.apply_corrections"],  # which opens a run; the rest of corrections is for any data
     ["verification", "experiments", "sklearn", "theory.diagnose"],
     ["cli", "__main__"],
 ]

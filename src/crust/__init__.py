@@ -16,6 +16,7 @@ from crust._util.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from crust.audit import find_label_issues as find_label_issues
+    from crust.corrections.apply_corrections import apply_corrections as apply_corrections
     from crust.errors import CrustError as CrustError
     from crust.errors import InputError as InputError
     from crust.errors import MissingPackage as MissingPackage
@@ -41,6 +42,7 @@ _HOMES = {
     "InputError": "crust.errors",
     "MissingPackage": "crust.errors",
     "Result": "crust.runs.result",
+    "apply_corrections": "crust.corrections.apply_corrections",
     "centrality": "crust.selection",
     "estimate_cost": "crust.selection",
     "find_label_issues": "crust.audit",

@@ -28,7 +28,7 @@ from crust.data.torch_dataset import can_augment
 from crust.errors import InputError, choices
 from crust.methods import METHODS
 from crust.models import build_model
-from crust.runs.folder import finish_run, open_run, versions
+from crust.runs.folder import RunFolder, versions
 from crust.runs.result import Result
 from crust.training import loop, noise_estimation
 from crust.training.context import Context
@@ -51,7 +51,7 @@ def fit(
     val_set: Any = None,
     augment: bool | None = None,
     train_eval_set: Any = None,
-    run_dir: str | Path | None = None,
+    run_dir: str | Path | RunFolder | None = None,
     resume: bool = False,
     on_epoch_end: Callable[[dict[str, Any]], None] | None = None,
     trackers: Sequence[str] = (),
@@ -147,7 +147,7 @@ def fit(
         "validation_data": None if validate is None or len(held) else validate.fingerprint(),
         "true_labels": None if truth is None else hashlib.sha256(truth.tobytes()).hexdigest()[:16],
     }
-    folder = None if run_dir is None else Path(run_dir)
+    folder = None if run_dir is None else run_dir if isinstance(run_dir, RunFolder) else RunFolder(run_dir)
     known, unknown = noise_estimation.told(own, part.labels, context.true_labels, context.classes, method)
     context.noise_info = known
     chosen = kind(own)
@@ -155,8 +155,16 @@ def fit(
     estimator = noise_estimation.Estimator(len(part), context.classes, experiment) if unknown else None
     state = RunState(Plan(chosen, estimator))
     tracking = Tracking(processes, trackers, config, on_epoch_end)
-    recorder = Recorder(context, state, tests=tests, folder=folder, identity=config, report=tracking)
-    made_with = {"versions": versions()} if folder is None else open_run(folder, config, recorder, resume)
+    recorder = Recorder(
+        context,
+        state,
+        tests=tests,
+        checkpoint_dir=None if folder is None else folder.checkpoint_dir,
+        history_path=None if folder is None else folder.history_path,
+        identity=config,
+        report=tracking,
+    )
+    made_with = {"versions": versions()} if folder is None else folder.begin(config, recorder, resume)
     with tracking:
         tracking.begin(recorder.history)
         loop.train(context, state, fresh=fresh, after_epoch=recorder)
@@ -164,9 +172,10 @@ def fit(
     # A network of its own: under mixed precision Accelerate has wrapped the forward of the trained one.
     final = fresh(0).to(processes.device)
     final.load_state_dict(processes.bare(context.networks[0]).state_dict() if state.best is None else state.best)
-    result = Result(final, recorder.history, config, train.classes, recorder, folder, kept, held, train.ids)
+    place = None if folder is None else folder.path
+    result = Result(final, recorder.history, config, train.classes, recorder, place, kept, held, train.ids)
     if folder is not None and processes.first:
-        finish_run(folder, result)
+        folder.finish(result)
     return result
 
 

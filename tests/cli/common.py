@@ -8,7 +8,7 @@ import pytest
 
 from crust.cli import main
 from crust.review import Change, Store, run_key
-from crust.runs.audit_table import read_audit
+from crust.runs.folder import RunFolder
 
 FAST = "--model mlp --method erm --epochs 1 --batch-size 32 -q"
 
@@ -22,7 +22,7 @@ def call(words):
 
 def decided(run, **changes):
     """A review in which some labels were changed: by index, to the class of a name."""
-    table, classes = read_audit(run)
+    table, classes = RunFolder(run).audit()
     store = Store(f"{run}/review.sqlite", run_key(table, classes))
     names = [str(name) for name in classes]
     wanted = [Change(int(key[1:]), 0, "relabel", names.index(value)) for key, value in changes.items()]

@@ -13,15 +13,15 @@ from tests.cli.common import FAST, call, decided, packed, said
 from tests.cli.image_runs import folder_run, images, run_of
 
 from crust import corrections
-from crust.cli.output_files import write_table
+from crust._util.output_files import write_table
 from crust.corrections import move_image_files as moving
 from crust.corrections.move_image_files import Move
 from crust.data import table_io
 from crust.data.image_files import check_inside
 from crust.errors import InputError
 from crust.report.previews import Gone
-from crust.runs.audit_table import read_audit
 from crust.runs.data import looks_of
+from crust.runs.folder import RunFolder
 
 
 def after(out, word):
@@ -43,21 +43,21 @@ def test_a_file_name_with_a_carriage_return_goes_there_and_back(tmp_path, monkey
     images(tmp_path / "images", ("cat", "dog"))
     Path("images/cat/00.png").rename(f"images/cat/{odd}")
     assert call(f"train images {FAST} -o run") == 0
-    table, _ = read_audit("run")
+    table, _ = RunFolder("run").audit()
     row = table["id"].tolist().index(f"cat/{odd}")
     decided("run", **{f"e{row}": "dog"})
     assert call("review run --export c.csv -q") == 0
-    assert call("audit run --apply c.csv --move -q") == 0
+    assert call("apply run c.csv --move -q") == 0
     assert Path(f"images/dog/{odd}").is_file()
-    assert call("audit run --move-back -q") == 0
+    assert call("apply run --move-back -q") == 0
     assert Path(f"images/cat/{odd}").is_file()
     # and by a file of labels
     table[["id", "label"]].to_parquet("labels.parquet")
     assert call(f"train images --labels labels.parquet {FAST} -o named") == 0
     decided("named", **{f"e{row}": "dog"})
-    assert call("audit named --apply corrections -q") == 0
+    assert call("apply named -q") == 0
     assert call(f"train images --labels named/corrected.csv {FAST} -o again") == 0
-    assert read_audit("again")[0]["given_label"][row] == "dog"
+    assert RunFolder("again").audit()[0]["given_label"][row] == "dog"
 
 
 def test_tables_have_quotes_only_where_they_need_them(tmp_path):
@@ -105,10 +105,10 @@ def test_no_image_outside_of_the_folder_is_shown(tmp_path, monkeypatch, capsys, 
     for place in (tmp_path, tmp_path / "images"):
         Image.new("RGB", (8, 8)).save(place / "secret.png")
     run = run_of(tmp_path / "run", ["cat/00.png", name], ["cat", "dog"], tmp_path / "images", ["cat", "dog"])
-    table, _ = read_audit(run)
+    table, _ = RunFolder(run).audit()
     with pytest.raises(InputError, match=r"secret.png' is no image in a class folder"):
-        looks_of(run, table)
-    assert call("audit run --report") == 0
+        looks_of(RunFolder(run), table)
+    assert call("report run") == 0
     assert "is no image in a class folder" in capsys.readouterr().out
     assert packed("run/report.html")["pictures"] == {}
 
@@ -117,38 +117,38 @@ def test_links_in_the_folder_may_lead_outside(tmp_path):
     run = folder_run(tmp_path)
     (tmp_path / "images/cat/00.png").rename(tmp_path / "elsewhere.png")
     (tmp_path / "images/cat/00.png").symlink_to(tmp_path / "elsewhere.png")
-    assert looks_of(run, read_audit(run)[0]).picture(0).size == (8, 8)
+    assert looks_of(RunFolder(run), RunFolder(run).audit()[0]).picture(0).size == (8, 8)
 
 
 def test_moved_images_are_shown_where_they_are_now(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run = folder_run(tmp_path)
-    before = looks_of(run, read_audit(run)[0]).picture(0).tobytes()
+    before = looks_of(RunFolder(run), RunFolder(run).audit()[0]).picture(0).tobytes()
     Path("c.csv").write_text("index,corrected\n0,dog\n9,cat\n")
-    assert call("audit run --apply c.csv --move -q") == 0
+    assert call("apply run c.csv --move -q") == 0
     assert not Path("images/cat/00.png").exists()
-    looks = looks_of(run, read_audit(run)[0])
+    looks = looks_of(RunFolder(run), RunFolder(run).audit()[0])
     assert looks.missing is None
     assert looks.picture(0).tobytes() == before
-    assert call("audit run --report") == 0
+    assert call("report run") == 0
     assert all(packed("run/report.html")["pictures"].values())
     assert capsys.readouterr().err == ""
     Path("images/dog/00-2.png").unlink()
     (run / "moves.csv").write_text("no list")
-    assert looks_of(run, read_audit(run)[0]).missing.startswith("2 of 16 images are no longer in ")
+    assert looks_of(RunFolder(run), RunFolder(run).audit()[0]).missing.startswith("2 of 16 images are no longer in ")
 
 
 def test_an_image_that_is_gone_is_said_to_be(tmp_path):
     run = folder_run(tmp_path)
     (tmp_path / "images/cat/00.png").unlink()
     (tmp_path / "images/cat/01.png").write_text("no image")
-    looks = looks_of(run, read_audit(run)[0])
+    looks = looks_of(RunFolder(run), RunFolder(run).audit()[0])
     with pytest.raises(Gone, match=r"cat/00.png is no longer there"):
         looks.picture(0)
     with pytest.raises(InputError, match="cannot be read as an image"):
         looks.picture(1)
     assert looks.picture(2).size == (8, 8)
-    assert call(f"audit {run} --report -q") == 0
+    assert call(f"report {run} -q") == 0
     found = packed(run / "report.html")["pictures"]
     assert (found["0"], found["1"]) == ("", None)
     assert all(picture for index, picture in found.items() if index not in ("0", "1"))
@@ -161,14 +161,14 @@ def test_moves_that_are_made_are_not_still_to_be_made(tmp_path, monkeypatch, cap
     monkeypatch.chdir(tmp_path)
     folder_run(tmp_path)
     Path("c.csv").write_text("index,corrected\n0,dog\n9,cat\n")
-    assert call("audit run --apply c.csv") == 0
+    assert call("apply run c.csv") == 0
     assert "2 moves listed in: run/moves.csv; nothing is moved yet\nnext: the same" in capsys.readouterr().out
-    assert call("audit run --apply c.csv --move -q") == 0
-    assert call("audit run --apply c.csv") == 0
+    assert call("apply run c.csv --move -q") == 0
+    assert call("apply run c.csv") == 0
     out = capsys.readouterr().out
-    assert "2 moves listed in: run/moves.csv; 2 of them made before\nback: crust audit run --move-back; next: " in out
+    assert "2 moves listed in: run/moves.csv; 2 of them made before\nback: crust apply run --move-back; next: " in out
     Path("images/dog/00-2.png").rename("images/cat/00.png")
-    assert call("audit run --apply c.csv") == 0
+    assert call("apply run c.csv") == 0
     out = capsys.readouterr().out
     assert "2 moves listed in: run/moves.csv; 1 of them made before\nnext: the same command with --move" in out
 
@@ -180,13 +180,13 @@ def test_the_way_back_is_told_in_full(tmp_path, monkeypatch, capsys):
     run.rename(tmp_path / "my run")
     Path("images").rename("my images")
     Path("c.csv").write_text("index,corrected\n0,dog\n")
-    words = ["audit", "my run", "--apply", "c.csv", "--move", "--data", "my images"]
+    words = ["apply", "my run", "c.csv", "--move", "--data", "my images"]
     assert call([*words, "-o", "my moves.csv"]) == 0
     out = capsys.readouterr().out
     assert "next: crust train 'my images' --image-size 8 --skip-broken\n" in out
     Path("c2.csv").write_text("index,corrected\n1,dog\n")
-    other = ["audit", "my run", "--apply", "c2.csv", "--data", "my images", "-o", "my moves.csv"]
-    said(capsys, other, r"go back first with crust audit 'my run' --move-back -o 'my moves.csv' --data 'my images'")
+    other = ["apply", "my run", "c2.csv", "--data", "my images", "-o", "my moves.csv"]
+    said(capsys, other, r"go back first with crust apply 'my run' --move-back -o 'my moves.csv' --data 'my images'")
     assert call(after(out, "back")) == 0
     assert "1 files moved back" in capsys.readouterr().out
     assert Path("my images/cat/00.png").is_file()
@@ -198,14 +198,14 @@ def test_the_next_training_reads_the_data_as_the_run_did(tmp_path, monkeypatch, 
     pd.DataFrame({"x": range(40), "the kind": ["cat", "dog"] * 20}).to_csv("my table.csv", index=False)
     options = ["--label-column", "the kind", "--noise", "symmetric:0.2", "--limit", "30"]
     assert call(["train", "my table.csv", *options, *FAST.split(), "-o", "run"]) == 0
-    table, _ = read_audit("run")
+    table, _ = RunFolder("run").audit()
     decided("run", e0="dog" if table["given_label"][0] == "cat" else "cat")
-    assert call("audit run --apply corrections") == 0
+    assert call("apply run") == 0
     out = capsys.readouterr().out
     assert "--label-column 'the kind' --limit 30 --labels run/corrected.csv" in out
     assert call([*after(out, "next"), *FAST.split(), "-o", "again"]) == 0
-    assert read_audit("again")[0]["given_label"][0] != table["given_label"][0]
+    assert RunFolder("again").audit()[0]["given_label"][0] != table["given_label"][0]
     run_of(tmp_path / "named", ["a", "b"], ["cat", "dog"], "cifar10", ["cat", "dog"], data_dir="/my data")
     Path("c.csv").write_text("index,corrected\n0,dog\n")
-    assert call("audit named --apply c.csv") == 0
+    assert call("apply named c.csv") == 0
     assert "crust train cifar10 --data-dir '/my data' --labels named/corrected.csv" in capsys.readouterr().out

@@ -13,7 +13,7 @@ from tests.cli.image_runs import folder_run, images, run_of
 from crust.corrections.corrected_labels import read_corrections
 from crust.data import read_labels, table_io
 from crust.errors import InputError
-from crust.runs.audit_table import read_audit
+from crust.runs.folder import RunFolder
 
 
 def after(out, word):
@@ -33,21 +33,21 @@ def test_classes_of_any_name_go_round(tmp_path, monkeypatch, capsys, classes):
     monkeypatch.chdir(tmp_path)
     images(tmp_path / "images", classes)
     assert call(f"train images --noise symmetric:0.2 {FAST} -o run") == 0
-    table, names = read_audit("run")
+    table, names = RunFolder("run").audit()
     assert names == list(classes)
     # what is corrected is of the last class only: nothing else in the file says what kind of names these are
     rows = table.index[table["given_label"] != classes[-1]][:3].tolist()
     decided("run", **{f"e{row}": classes[-1] for row in rows})
     assert call("review run --export c.csv -q") == 0
-    assert call("audit run --apply c.csv -o by-table.csv -q") == 0
-    assert call("audit run --apply corrections") == 0
+    assert call("apply run c.csv -o by-table.csv -q") == 0
+    assert call("apply run") == 0
     told = after(capsys.readouterr().out, "next")
     assert Path("by-table.csv").read_bytes() == Path("run/corrected.csv").read_bytes()
     assert call([*told, *FAST.split(), "-o", "again"]) == 0
     expected = table["given_label"].tolist()
     for row in rows:
         expected[row] = classes[-1]
-    assert read_audit("again")[0]["given_label"].tolist() == expected
+    assert RunFolder("again").audit()[0]["given_label"].tolist() == expected
 
 
 @pytest.mark.parametrize("classes", NAMES, ids="-".join)
@@ -134,8 +134,8 @@ def test_no_command_writes_over_what_it_reads(tmp_path, monkeypatch, capsys):
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     for words in (
         "audit --probs p.npy --labels lt.csv:label -o lt.csv",
-        "audit run --apply corr.csv -o corr.csv",
-        "audit run --apply corr.csv -o ./corr.csv --move",
+        "apply run corr.csv -o corr.csv",
+        "apply run corr.csv -o ./corr.csv --move",
         "audit run -o run/audit.parquet",
     ):
         said(capsys, words, r"-o .* would overwrite what is read: write to another file")
@@ -154,4 +154,4 @@ def test_labels_and_noise_of_the_run_are_not_written_over(tmp_path, monkeypatch,
         "m.csv": {"noise": f"matrix:{tmp_path}/m.csv"},
     }.items():
         run_of(tmp_path / f"run-{name}", ["a", "b"], ["cat", "dog"], tmp_path / "t.csv", ["cat", "dog"], **options)
-        said(capsys, f"audit run-{name} --apply corr.csv -o {name}", "would overwrite what is read")
+        said(capsys, f"apply run-{name} corr.csv -o {name}", "would overwrite what is read")

@@ -1,4 +1,4 @@
-"""`crust audit` from end to end: a run, its calibration, and files without a run."""
+"""`crust audit` and `crust verify` from end to end: a run, how far it can be trusted, and files without a run."""
 
 import json
 import shutil
@@ -6,7 +6,10 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from tests.cli.common import call
+
+import crust
 
 
 @pytest.fixture(scope="module")
@@ -38,27 +41,29 @@ def here(made, tmp_path, monkeypatch):
 def test_a_run_shows_worst_labels_noise_and_classes(here, capsys):
     assert call("audit run --top 3") == 0
     shown = capsys.readouterr().out
-    assert "the labels to doubt most" in shown
-    assert "labels differ from the suggested ones" in shown
+    assert "the labels of the lowest quality" in shown
+    assert "labels differ from the predicted ones" in shown
     assert "class by class" in shown
-    assert "calibrated" not in shown
-    assert shown.endswith("the whole table: run/audit.parquet, or add -o table.csv\n")
+    assert "noise rate" not in shown  # which is only said of an estimate
+    assert "the whole table: run/audit.parquet, or add -o table.csv\n" in shown
+    assert shown.endswith("next: crust report run, crust verify run, or crust review run\n")
 
 
-def test_calibrate_says_what_it_costs_and_what_it_found(here, capsys):
-    assert call("audit run --calibrate --top 0") == 0
+def test_verify_says_what_it_costs_and_what_it_found(here, capsys):
+    assert call("verify run") == 0
     shown = capsys.readouterr()
-    assert "calibration trains once more with planted labels: about " in shown.out
+    assert "trains once more with injected label errors: about " in shown.out
     assert "epoch 3/3" in shown.err
-    found = json.loads((here / "run/calibration.json").read_text())
-    assert f"calibrated with {found['plants']['count']} planted labels" in shown.out
-    assert "recommended cut: doubt of" in shown.out
-    assert not (here / "run/calibration/checkpoint").exists()
+    found = json.loads((here / "run/verified.json").read_text())
+    assert f"verified with {found['injected']['count']} injected errors: noise rate " in shown.out
+    assert "recommended cut: a label quality of" in shown.out
+    assert shown.out.endswith("next: crust report run, or crust review run\n")
+    assert not (here / "run/verification/checkpoint").exists()
     assert call("audit run --top 0") == 0
     assert "recommended cut" in capsys.readouterr().out
-    assert call("audit run --calibrate --top 0") == 0
+    assert call("verify run") == 0
     assert "trains once more" not in capsys.readouterr().out  # it has
-    assert call("audit run --calibrate -q") == 0
+    assert call("verify run -q") == 0
     assert capsys.readouterr().out == ""
 
 
@@ -88,8 +93,6 @@ def test_an_audit_from_files(here, capsys):
         ("--probs bad.npz:sum --labels all.npz:y", "sums to 0.5, not to one"),
         ("--probs bad.npz:nan --labels all.npz:y", "of the probabilities holds nan: give finite numbers"),
         ("--probs none.npy --labels all.npz:y", "there is no file none.npy"),
-        ("--calibrate", "this needs a run"),
-        ("--calibrate --report run", "--calibrate is a thing of its own"),
         ("--probs all.npz:p --labels all.npz:y -o all.npz", "the name must end in .csv or .parquet"),
     ],
 )
@@ -103,14 +106,14 @@ def test_wrong_words_get_one_sentence(here, capsys, words, message):
 
 def test_a_run_that_is_not_finished_or_has_lost_its_data(here, capsys):
     (here / "run/audit.parquet").rename(here / "kept")
-    assert call("audit run --calibrate") == 2
+    assert call("verify run") == 2
     assert "run holds no audit yet: let the run end with crust train --resume -o run" in capsys.readouterr().err
     (here / "run/audit.parquet").write_bytes(b"broken")
     assert call("audit run") == 2
     assert "the audit in run cannot be read" in capsys.readouterr().err
     (here / "kept").rename(here / "run/audit.parquet")
     (here / "run/history.jsonl").unlink()
-    assert call("audit run --calibrate") == 2
+    assert call("verify run") == 2
     assert "run holds no history" in capsys.readouterr().err
 
 
@@ -128,11 +131,11 @@ def test_a_run_that_is_not_finished_or_has_lost_its_data(here, capsys):
         ),
     ],
 )
-@pytest.mark.parametrize("words", ["", "--report", "--calibrate", "--apply corrections.csv"])
+@pytest.mark.parametrize("words", ["audit run", "report run", "verify run", "apply run corrections.csv"])
 def test_an_audit_of_another_form_is_one_sentence(here, capsys, change, sentence, words):
     (here / "corrections.csv").write_text("index,corrected\n0,1\n")
     change(pd.read_parquet("run/audit.parquet")).to_parquet("run/audit.parquet")
-    assert call(f"audit run {words}") == 2
+    assert call(words) == 2
     shown = capsys.readouterr().err
     assert len(shown.splitlines()) == 1
     assert sentence in shown
@@ -153,3 +156,21 @@ def test_names_are_no_commands_to_the_terminal(here, capsys):
         shown = capsys.readouterr().out
         assert "\x1b" not in shown
         assert "\ufffd[31mred\ufffd" in shown
+
+
+def test_a_run_of_an_earlier_version_is_refused_in_one_sentence(here, capsys):
+    """As it was before settings and columns got their names: drops, label, doubt, calibration.json."""
+    config = yaml.safe_load((here / "run/config.yaml").read_text())
+    config["experiment"]["drops"] = config["experiment"].pop("lr_milestones")
+    (here / "run/config.yaml").write_text(yaml.safe_dump(config))
+    table = pd.read_parquet("run/audit.parquet")
+    old = {"given_label": "label", "predicted_label": "suggested", "label_quality": "doubt"}
+    table.rename(columns=old).to_parquet("run/audit.parquet")
+    (here / "run/calibration.json").write_text("{}")
+    (here / "c.csv").write_text("index,corrected\n0,1\n")
+    for words in ("audit run", "report run", "verify run", "review run --no-open", "apply run c.csv", "theory run"):
+        assert call(words) == 2, words
+        shown = capsys.readouterr().err
+        assert shown == "crust: the run in run is of an earlier version of crust: train it again\n", words
+    with pytest.raises(crust.InputError, match="earlier version of crust: train it again"):
+        crust.load("run")

@@ -14,7 +14,7 @@ from tests.cli.common import call
 
 from crust.cli import demo_metrics, demo_page, train_progress
 from crust.data import Examples
-from crust.runs.audit_table import read_audit
+from crust.runs.folder import RunFolder
 
 HOSTILE = '"><script src=https://evil.example/x.js></script><img src=//evil.example onerror=alert(1)>\u202e'
 
@@ -76,7 +76,7 @@ def test_what_it_leaves(made):
     left = json.loads((made / "demo.json").read_text())
     assert [run["method"] for run in left["runs"]] == ["erm", "crust"]
     assert (left["epochs"], left["seed"], left["noise"]) == (2, 3, "symmetric:0.4")
-    table, _ = read_audit(made / "crust")
+    table, _ = RunFolder(made / "crust").audit()
     with np.load(made / "crust/noise.npz") as one, np.load(made / "erm/noise.npz") as other:
         assert (one["labels"] == other["labels"]).all()
         assert (table["given_label"] == one["labels"]).all()
@@ -92,7 +92,7 @@ def test_numbers_are_those_of_the_runs(made):
     train = load("digits").train
     assert len(train) + 500 == len(load_digits().target)
     for run in left["runs"]:
-        table, _ = read_audit(made / run["method"])
+        table, _ = RunFolder(made / run["method"]).audit()
         wrong = table["given_label"].to_numpy() != train.labels
         worst = np.lexsort((table["index"], -table["label_quality"]))[: round(0.4 * len(table))]
         assert run["planted"] == wrong.sum()
@@ -112,7 +112,7 @@ def test_the_page_stands_alone(made):
     run = json.loads((made / "demo.json").read_text())["runs"][1]
     assert f"{run['found']} of {run['planted']}" in page.text
     assert f"{100 * run['accuracy'][-1]:.1f}\N{NO-BREAK SPACE}%" in page.text
-    table, _ = read_audit(made / "crust")
+    table, _ = RunFolder(made / "crust").audit()
     first = table.sort_values(["label_quality", "index"]).iloc[0]
     assert f"given {first['label']} suggested {first['suggested']}probability {first['probability']:.2f}" in page.text
 

@@ -15,7 +15,7 @@ def outside(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("p.npy", np.full((3, 2), 0.5))
     np.save("l.npy", np.array([0, 1, 0]))
-    return "audit --probs p.npy --labels l.npy --report -o a.html --data"
+    return "report --probs p.npy --labels l.npy -o a.html --data"
 
 
 def test_a_text_ends_with_its_line_only(outside):

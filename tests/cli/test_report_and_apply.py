@@ -1,4 +1,4 @@
-"""`crust audit --report` and `--apply`, from end to end, and one sentence for what is wrong."""
+"""`crust report` and `crust apply`, from end to end, and one sentence for what is wrong."""
 
 import re
 import shutil
@@ -11,7 +11,7 @@ from PIL import Image
 from tests.cli.common import FAST, call, decided, packed, said
 
 from crust.review import Change, Store, run_key
-from crust.runs.audit_table import read_audit
+from crust.runs.folder import RunFolder
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def here(made, tmp_path, monkeypatch):
     ],
 )
 def test_a_report_of_every_kind_of_data(here, capsys, run, shown):
-    assert call(f"audit {run} --report") == 0
+    assert call(f"report {run}") == 0
     assert capsys.readouterr().out == f"look at: {run}/report.html\n"
     found = packed(here / run / "report.html")
     assert len(found[shown]) == found["count"] == found["total"] > 30
@@ -77,7 +77,7 @@ def test_a_report_of_every_kind_of_data(here, capsys, run, shown):
 
 def test_a_report_without_the_data_says_so(here, capsys):
     (here / "images/cat/00.png").unlink()
-    assert call("audit images-run --report -o page.html") == 0
+    assert call("report images-run -o page.html") == 0
     assert re.search(r"^1 of 40 images are no longer in .*, such as cat/00.png", capsys.readouterr().err)
     found = packed("page.html")["pictures"]
     assert [index for index, picture in found.items() if not picture] == ["0"]
@@ -86,31 +86,30 @@ def test_a_report_without_the_data_says_so(here, capsys):
     assert re.search(r"1 of 40 images are no longer in .*\. All others have their picture in this file", text)
     (here / "images").rename(here / "gone")
     (here / "images/cat").mkdir(parents=True)
-    assert call("audit images-run --report -o page.html") == 0
+    assert call("report images-run -o page.html") == 0
     out = capsys.readouterr().out
     assert re.search(r"without pictures or rows: 40 of 40 images are no longer in .*, such as cat/00.png", out)
     assert packed("page.html")["pictures"] == {}
     text = (here / "table.csv").read_text()
     head, *lines = text.splitlines()
     (here / "table.csv").write_text("\n".join([head, *reversed(lines)]))
-    assert call("audit csv-run --report") == 0
+    assert call("report csv-run") == 0
     assert "table.csv is not what the run in csv-run was trained on" in capsys.readouterr().out
     assert packed("csv-run/report.html")["rows"] == {}
-    said(capsys, "audit csv-run --report --data table.csv", "is not what the run in csv-run was trained on")
+    said(capsys, "report csv-run --data table.csv", "is not what the run in csv-run was trained on")
     (here / "old.csv").write_text(text)
-    assert call("audit csv-run --report --data old.csv -q") == 0
+    assert call("report csv-run --data old.csv -q") == 0
     assert len(packed("csv-run/report.html")["rows"]) == 60
     (here / "npz-run/recipe.yaml").unlink()
-    assert call("audit npz-run --report") == 0
+    assert call("report npz-run") == 0
     assert "npz-run does not say what it was trained on" in capsys.readouterr().out
 
 
 def test_what_a_report_cannot_be(here, capsys):
-    said(capsys, "audit nowhere --report", "there is no folder nowhere")
-    said(capsys, "audit csv-run --report -o page.csv", r"-o page.csv: the name must end in .html")
-    said(capsys, "audit csv-run --report --move-back", "are three things: ask for one at a time")
-    (here / "csv-run/calibration.json").write_text('{"version": 99}')
-    said(capsys, "audit csv-run --report", r"calibration.json is of version 99")
+    said(capsys, "report nowhere", "there is no folder nowhere")
+    said(capsys, "report csv-run -o page.csv", r"-o page.csv: the name must end in .html")
+    (here / "csv-run/verified.json").write_text('{"version": 99}')
+    said(capsys, "report csv-run", r"verified.json is of version 99")
 
 
 def test_a_report_without_a_run(here, capsys):
@@ -120,7 +119,7 @@ def test_a_report_without_a_run(here, capsys):
     np.save("images.npy", rng.integers(256, size=(30, 9, 9, 3), dtype=np.uint8))
     np.save("features.npy", rng.normal(size=(30, 4)))
     (here / "texts.txt").write_text("".join(f"text <{i}>\n" for i in range(30)))
-    words = "audit --probs probs.npy --labels labels.npy --report"
+    words = "report --probs probs.npy --labels labels.npy"
     said(capsys, words, r"does not know where to go: name a file with -o report.html")
     assert call(f"{words} -o a.html") == 0
     assert capsys.readouterr().out == "look at: a.html\n"
@@ -129,7 +128,7 @@ def test_a_report_without_a_run(here, capsys):
     assert packed("a.html")["rows"]["7"] == ["text <7>"]
     assert call(f"{words} -o a.html -q --data images.npy") == 0
     assert len(packed("a.html")["pictures"]) == 30
-    assert call("audit --features features.npy --labels labels.npy --report -o a.html -q --data features.npy") == 0
+    assert call("report --features features.npy --labels labels.npy -o a.html -q --data features.npy") == 0
     assert packed("a.html")["columns"] == ["x0", "x1", "x2", "x3"]
     said(capsys, f"{words} -o a.html --data table.csv", r"table.csv has 60 examples, but there are 30 labels")
     said(capsys, f"{words} -o a.html --data none.txt", r"cannot read none.txt: no such file or directory")
@@ -141,7 +140,7 @@ def test_a_report_without_a_run(here, capsys):
 
 def test_csv_comes_back_as_csv(here, capsys):
     decided("csv-run", e0="dog", e7="cat")
-    assert call("audit csv-run --apply corrections") == 0
+    assert call("apply csv-run") == 0
     out = capsys.readouterr().out
     assert "2 of 60 labels changed, written to: csv-run/corrected.csv" in out
     assert "next: crust train csv-run/corrected.csv --label-column kind" in out
@@ -149,37 +148,37 @@ def test_csv_comes_back_as_csv(here, capsys):
     assert [i for i, (a, b) in enumerate(zip(old, new, strict=True)) if a != b] == [1, 8]
     assert new[1] == old[1].replace("cat", "dog")
     assert call(f"train csv-run/corrected.csv --label-column kind {FAST} -o again") == 0
-    assert read_audit("again")[0]["given_label"].tolist()[:2] == ["dog", "dog"]
-    said(capsys, f"audit csv-run --apply corrections -o {here}/table.csv", "would overwrite what is read")
-    said(capsys, "audit csv-run --apply corrections -o x.parquet", r"the name must end in .csv")
-    said(capsys, "audit csv-run --apply corrections --move", "--move is for images in class folders")
+    assert RunFolder("again").audit()[0]["given_label"].tolist()[:2] == ["dog", "dog"]
+    said(capsys, f"apply csv-run -o {here}/table.csv", "would overwrite what is read")
+    said(capsys, "apply csv-run -o x.parquet", r"the name must end in .csv")
+    said(capsys, "apply csv-run --move", "only images in class folders can be moved")
 
 
 def test_parquet_and_npz_come_back_in_kind(here):
     decided("parquet-run", e0="dog")
-    assert call("audit parquet-run --apply corrections -q") == 0
+    assert call("apply parquet-run -q") == 0
     assert pd.read_parquet("parquet-run/corrected.parquet")["kind"].tolist()[:2] == ["dog", "dog"]
     decided("npz-run", e0="1")
-    assert call("audit npz-run --apply review -o new.npz -q") == 0
+    assert call("apply npz-run -o new.npz -q") == 0
     with np.load("new.npz") as new, np.load("arrays.npz") as old:
         assert new["y"].tolist() == [1, *old["y"].tolist()[1:]]
         assert np.array_equal(new["x"], old["x"])
 
 
 def test_named_data_gets_a_labels_file_that_training_takes(here, capsys):
-    table, _ = read_audit("digits-run")
+    table, _ = RunFolder("digits-run").audit()
     decided("digits-run", e3=str((table["given_label"][3] + 1) % 10))
-    assert call("audit digits-run --apply corrections") == 0
+    assert call("apply digits-run") == 0
     told = "crust train digits --limit 300 --labels digits-run/corrected.csv"
     assert f"next: {told}" in capsys.readouterr().out
     assert call(f"{told.removeprefix('crust ')} {FAST} -o again") == 0
     expected = table["given_label"].tolist()
     expected[3] = (expected[3] + 1) % 10
-    assert read_audit("again")[0]["given_label"].tolist() == expected
+    assert RunFolder("again").audit()[0]["given_label"].tolist() == expected
     said(capsys, f"train digits --labels digits-run/corrected.csv {FAST} -o more", "has no label for the example 300")
     # and the run on corrected labels is corrected in its turn
     decided("again", e4=str((table["given_label"][4] + 1) % 10))
-    assert call("audit again --apply corrections -q") == 0
+    assert call("apply again -q") == 0
     expected[4] = (expected[4] + 1) % 10
     assert pd.read_csv("again/corrected.csv")["label"].tolist() == expected
 
@@ -190,69 +189,69 @@ def test_exported_corrections_do_the_same(here, capsys):
     assert "2 decisions, 2 of them new labels, written to: corrections.csv" in capsys.readouterr().out
     found = pd.read_csv("corrections.csv")
     assert found.columns.tolist() == ["index", "given", "decision", "corrected", "who", "at"]
-    assert call("audit csv-run --apply corrections.csv -o a.csv -q") == 0
-    assert call("audit csv-run --apply csv-run/review.sqlite -o b.csv -q") == 0
+    assert call("apply csv-run corrections.csv -o a.csv -q") == 0
+    assert call("apply csv-run csv-run/review.sqlite -o b.csv -q") == 0
     assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes() != Path("table.csv").read_bytes()
 
 
 def test_image_folders_get_a_list_and_move_only_when_asked(here, capsys):
     decided("images-run", e0="dog", e39="cat")
     before = sorted(path.name for path in Path("images/cat").iterdir())
-    assert call("audit images-run --apply corrections") == 0
+    assert call("apply images-run") == 0
     assert "2 moves listed in: images-run/moves.csv; nothing is moved yet" in capsys.readouterr().out
     assert sorted(path.name for path in Path("images/cat").iterdir()) == before
     first = Path("images/cat/00.png").read_bytes()
-    assert call("audit images-run --apply corrections --move") == 0
+    assert call("apply images-run --move") == 0
     assert "2 files moved, as listed in images-run/moves.csv" in capsys.readouterr().out
     assert Path("images/dog/00.png").read_bytes() == first
     assert not Path("images/cat/00.png").exists()
     assert Path("images/cat/39.png").exists()
-    assert call("audit images-run --apply corrections --move") == 0  # again: nothing is left to do
+    assert call("apply images-run --move") == 0  # again: nothing is left to do
     assert "0 files moved, as listed in images-run/moves.csv; 2 had been before" in capsys.readouterr().out
     # other corrections only after going back: the audit knows the files by their old places
-    table, classes = read_audit("images-run")
+    table, classes = RunFolder("images-run").audit()
     store = Store("images-run/review.sqlite", run_key(table, classes))
     store.decide([Change(1, 0, "relabel", 1)], who="first")
     store.close()
-    said(capsys, "audit images-run --apply corrections --move", "lists other moves, and some of them are made")
-    assert call("audit images-run --move-back") == 0
+    said(capsys, "apply images-run --move", "lists other moves, and some of them are made")
+    assert call("apply images-run --move-back") == 0
     assert "2 files moved back" in capsys.readouterr().out
     assert sorted(path.name for path in Path("images/cat").iterdir()) == before
-    assert call("audit images-run --apply corrections --move -q") == 0
+    assert call("apply images-run --move -q") == 0
     assert len(list(Path("images/dog").iterdir())) == 21
     assert call(f"train images {FAST} -o again") == 0
 
 
 def test_image_folders_with_labels_of_their_own_get_a_labels_file(here, capsys):
-    table, _ = read_audit("images-run")
+    table, _ = RunFolder("images-run").audit()
     table[["id", "label"]].to_csv("labels.csv", index=False)
     assert call(f"train images --labels labels.csv {FAST} -o named-run") == 0
     decided("named-run", e0="dog")
-    assert call("audit named-run --apply corrections -q") == 0
+    assert call("apply named-run -q") == 0
     new = pd.read_csv("named-run/corrected.csv")
     assert (new.columns.tolist(), new["label"][0]) == (["id", "label"], "dog")
     assert call(f"train images --labels named-run/corrected.csv {FAST} -o again") == 0
-    assert read_audit("again")[0]["given_label"][0] == "dog"
+    assert RunFolder("again").audit()[0]["given_label"][0] == "dog"
 
 
 def test_what_cannot_be_applied(here, capsys):
-    said(capsys, "audit csv-run --apply corrections", "csv-run has no review yet: begin one with crust review csv-run")
-    said(capsys, "audit csv-run --apply nothing", "there are no corrections nothing: give a .csv or .parquet file")
-    said(capsys, "audit csv-run --move", "--move belongs to --apply")
-    said(capsys, "audit csv-run --move-back", "was not trained on an image folder")
-    said(capsys, "audit images-run --move-back", "there is no list of moves")
+    said(capsys, "apply csv-run", "csv-run has no review yet: begin one with crust review csv-run")
+    said(capsys, "apply csv-run nothing", "there are no corrections nothing: give a .csv or .parquet file")
+    said(capsys, "apply images-run --move --move-back", "leave out --move and the corrections")
+    said(capsys, "apply csv-run --move-back", "was not trained on an image folder")
+    said(capsys, "apply images-run --move-back", "there is no list of moves")
     (here / "bad.csv").write_text("index,corrected\n99,dog\n")
-    said(capsys, "audit csv-run --apply bad.csv", r"row 0 of bad.csv names the example 99")
+    said(capsys, "apply csv-run bad.csv", r"row 0 of bad.csv names the example 99")
     (here / "same.csv").write_text("index,corrected\n0,cat\n")
-    said(capsys, "audit csv-run --apply same.csv", "none of the corrections changes a label")
+    said(capsys, "apply csv-run same.csv", "none of the corrections changes a label")
     (here / "good.csv").write_text("index,corrected\n0,dog\n")
     (here / "table.csv").rename(here / "elsewhere.csv")
     said(
         capsys,
-        "audit csv-run --apply good.csv",
+        "apply csv-run good.csv",
         r"there is no file or folder .*table.csv, which the run was trained on",
     )
-    assert call("audit csv-run --apply good.csv --data elsewhere.csv -q") == 0
+    assert call("apply csv-run good.csv --data elsewhere.csv -q") == 0
     decided("csv-run", e0="dog")
     shutil.copy("csv-run/review.sqlite", "npz-run/review.sqlite")
-    said(capsys, "audit npz-run --apply corrections", "is the review of another audit")
+    said(capsys, "apply npz-run", "is the review of another audit")

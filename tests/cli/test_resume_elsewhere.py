@@ -42,14 +42,20 @@ def test_the_same_end_from_another_folder(work, monkeypatch, options):
 
 def test_names_stay_names_and_the_data_folder_is_kept(work, monkeypatch):
     monkeypatch.delenv("CRUST_DATA", raising=False)
-    assert recipe.anywhere({"data": "digits", "noise": "symmetric:0.5"}) == {"data": "digits", "noise": "symmetric:0.5"}
-    assert recipe.anywhere({"data": "cifar10"}) == {"data": "cifar10", "data_dir": str(work / "data")}
+    assert recipe.absolute_paths({"data": "digits", "noise": "symmetric:0.5"}) == {
+        "data": "digits",
+        "noise": "symmetric:0.5",
+    }
+    assert recipe.absolute_paths({"data": "cifar10"}) == {"data": "cifar10", "data_dir": str(work / "data")}
     monkeypatch.setenv("CRUST_DATA", "sets")
-    assert recipe.anywhere({"data": "cifar10"})["data_dir"] == str(work / "sets")
-    assert recipe.anywhere({"data": "cifar10", "data_dir": "mine"})["data_dir"] == str(work / "mine")
+    assert recipe.absolute_paths({"data": "cifar10"})["data_dir"] == str(work / "sets")
+    assert recipe.absolute_paths({"data": "cifar10", "data_dir": "mine"})["data_dir"] == str(work / "mine")
     Path("digits").mkdir()
-    assert recipe.anywhere({"data": "digits", "test": "digits"}) == {"data": "digits", "test": str(work / "digits")}
-    assert yaml.safe_load(recipe.full({"data": "a.csv"}, *settings()))["data"] == str(work / "a.csv")
+    assert recipe.absolute_paths({"data": "digits", "test": "digits"}) == {
+        "data": "digits",
+        "test": str(work / "digits"),
+    }
+    assert yaml.safe_load(recipe.recipe_text({"data": "a.csv"}, *settings()))["data"] == str(work / "a.csv")
 
 
 def settings():

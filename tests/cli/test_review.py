@@ -22,7 +22,7 @@ from tests.audit.samples import audit
 from tests.cli.common import call, decided, said
 
 from crust.review import ReviewServer, Store, run_key
-from crust.runs.audit_table import read_audit
+from crust.runs.folder import RunFolder
 
 
 def handmade(folder, table=None, classes=("cat", "dog", "cow")):
@@ -67,7 +67,7 @@ def test_the_command_serves_and_ends(tmp_path, capsys):
     finally:
         code, out, err = server.end(signal.SIGINT)
     assert code == 0, err
-    assert f"next: crust audit {run} --apply corrections" in out
+    assert f"next: crust apply {run}" in out
     assert "Traceback" not in err
     assert {path.name for path in run.iterdir()} == {"audit.parquet", "config.yaml", "review.sqlite"}
 
@@ -110,7 +110,7 @@ def test_a_review_that_something_else_has_changed(tmp_path, capsys, statement, p
     connection.execute(statement)
     connection.close()
     said(capsys, f"review {run} --export {tmp_path}/a.csv", pattern)
-    said(capsys, f"audit {run} --apply corrections", pattern)
+    said(capsys, f"apply {run}", pattern)
     assert not (tmp_path / "a.csv").exists()
 
 
@@ -168,7 +168,7 @@ def killed(folder, times):
         timer.join()
         assert server.end(signal.SIGKILL)[0] == -signal.SIGKILL
     assert len(confirmed) >= 5 * times
-    table, classes = read_audit(run)
+    table, classes = RunFolder(run).audit()
     store = Store(run / "review.sqlite", run_key(table, classes))
     final = {one.example: (one.kind, one.label) for one in store.decisions()}
     store.close()

@@ -142,9 +142,9 @@ def test_methods(capsys):
     assert all(name in shown for name in [*METHODS["crust"].Settings.model_fields, *TrainSettings.model_fields])
 
 
-@pytest.mark.parametrize("name", recipe.names())
+@pytest.mark.parametrize("name", recipe.recipe_names())
 def test_recipes_have_every_setting(name):
-    found = recipe.read(name)
+    found = recipe.read_recipe(name)
     kind = METHODS[found["method"]]
     settings = {key: value for key, value in found.items() if key not in recipe.OPTIONS}
     assert set(settings) == {*TrainSettings.model_fields, *kind.Settings.model_fields} - {"stop_after"}
@@ -156,7 +156,7 @@ def test_recipes_have_every_setting(name):
 
 
 def test_another_method_leaves_out_the_settings_of_the_recipes_own():
-    options, settings = recipe.merge(recipe.read("cifar10-paper"), {"method": "erm"}, {"epochs": 3})
+    options, settings = recipe.merge_recipe(recipe.read_recipe("cifar10-paper"), {"method": "erm"}, {"epochs": 3})
     assert (options["method"], settings["epochs"], settings["momentum"]) == ("erm", 3, 0.9)
     assert "share" not in settings
 
@@ -174,7 +174,7 @@ WRONG = {
     "train digits --set shar=0.5": r"unknown setting 'shar'.*did you mean 'share'",
     "train digits --set share": r"--set share has no value",
     "train digits --set fraction=2": r"fraction is 2",
-    "train digits --coreset most": r"share",
+    "train digits --fraction most": r"share",
     "train digits --epochs 0": r"epochs is 0",
     "train digits --mixed-precision half": r"mixed_precision is 'half'",
     "train digits --noise symetric:0.5": r"unknown noise 'symetric'.*did you mean 'symmetric'",

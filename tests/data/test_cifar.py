@@ -15,7 +15,7 @@ from crust.data import load, load_new
 from crust.data.named.cifar import CLASSES, MEAN
 from crust.errors import InputError
 from crust.noise import NoisyLabels
-from crust.runs.data import labels_of
+from crust.runs.data import labels_of_spec
 
 RNG = np.random.default_rng(0)
 
@@ -116,7 +116,7 @@ def test_coarse_labels_that_fit_nothing_are_told(tmp_path, caplog):
 def test_noise_stays_within_the_superclasses_of_the_files(tmp_path):
     write_cifar100(tmp_path)
     bundle = load("cifar100", data_dir=tmp_path)
-    given, truth = labels_of(bundle, "asymmetric-cifar100-superclass:0.4", 0)
+    given, truth = labels_of_spec(bundle, "asymmetric-cifar100-superclass:0.4", 0)
     wrong = given != truth
     assert 0.25 < wrong.mean() < 0.55
     assert (given[wrong] // 5 == truth[wrong] // 5).all()  # the files' superclasses: blocks of five

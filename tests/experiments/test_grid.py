@@ -11,7 +11,7 @@ from crust.data import load
 from crust.errors import InputError
 from crust.experiments import LocalGrid, Work, append, key, make, read_results, run_all, run_grid, train_spec
 from crust.experiments import task as one_run
-from crust.runs.data import labels_of
+from crust.runs.data import labels_of_spec
 
 
 def tiny(method="erm", labels="symmetric:0.3", **more):
@@ -125,22 +125,22 @@ def test_labels_by_name(tmp_path):
     digits = load("digits", limit=100)
     people = np.random.default_rng(0).integers(0, 10, len(load("digits").train))
     np.savez(tmp_path / "people.npz", worse=people)
-    given, truth = labels_of(digits, "human:worse", 0, tmp_path / "people.npz")
+    given, truth = labels_of_spec(digits, "human:worse", 0, tmp_path / "people.npz")
     assert (given == people[:100]).all()
     assert (truth == digits.train.labels).all()
-    given, truth = labels_of(digits, "true", 0)
+    given, truth = labels_of_spec(digits, "true", 0)
     assert (given == truth).all()
-    flipped = labels_of(digits, "symmetric:0.5", 3)[0]
+    flipped = labels_of_spec(digits, "symmetric:0.5", 3)[0]
     assert 0.3 < (flipped != truth).mean() < 0.7
-    assert (flipped == labels_of(digits, "symmetric:0.5", 3)[0]).all()
-    given, truth = labels_of(digits, "given", 0)
+    assert (flipped == labels_of_spec(digits, "symmetric:0.5", 3)[0]).all()
+    given, truth = labels_of_spec(digits, "given", 0)
     assert (given == digits.train.labels).all()
     assert truth is None
 
 
 def test_no_such_labels(tmp_path):
     with pytest.raises(InputError):
-        labels_of(load("digits", limit=10), "sometimes:0.5", 0)
+        labels_of_spec(load("digits", limit=10), "sometimes:0.5", 0)
 
 
 def test_labels_of_which_nobody_knows_the_truth(tmp_path):

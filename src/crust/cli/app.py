@@ -7,15 +7,18 @@ from typing import Annotated
 import typer
 
 from crust import __version__
-from crust.cli.audit import audit
-from crust.cli.demo import demo
-from crust.cli.methods import methods
-from crust.cli.predict import predict
-from crust.cli.reproduce import reproduce
-from crust.cli.review import review
-from crust.cli.select import select
-from crust.cli.theory import theory
-from crust.cli.train import train
+from crust.cli.apply import apply_command
+from crust.cli.audit import audit_command
+from crust.cli.demo import demo_command
+from crust.cli.methods import methods_command
+from crust.cli.predict import predict_command
+from crust.cli.report import report_command
+from crust.cli.reproduce import reproduce_command
+from crust.cli.review import review_command
+from crust.cli.select import select_command
+from crust.cli.theory import theory_command
+from crust.cli.train import train_command
+from crust.cli.verify import verify_command
 
 
 def _example(*lines: str) -> str:
@@ -23,13 +26,7 @@ def _example(*lines: str) -> str:
 
 
 SELECT = "crust select features.npy -k 0.1 --groups labels.npy -o coreset.parquet"
-AUDIT = (
-    "crust audit runs/a --top 20 -o table.csv",
-    "crust audit runs/a --report",
-    "crust audit runs/a --apply corrections",
-    "crust audit --probs probs.npy --labels labels.npy",
-)
-TRAIN = "crust train cifar10 --model resnet32 --noise symmetric:0.5 --epochs 120 -o runs/a"
+TRAIN = "crust train photos/ --epochs 60 -o runs/a"
 
 app = typer.Typer(
     name="crust",
@@ -37,7 +34,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    epilog=_example("crust train digits --noise symmetric:0.4 --epochs 20 -o runs/a", SELECT),
+    epilog=_example(TRAIN, "crust audit runs/a", SELECT),
 )
 
 
@@ -48,24 +45,35 @@ def _show_version(wanted: bool) -> None:
 
 
 @app.callback()
-def _root(
+def _main_options(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and stop.")
     ] = False,
 ) -> None: ...
 
 
-app.command("demo", epilog=_example("crust demo -o demo-output"))(demo)
-app.command("train", epilog=_example(TRAIN, "crust train --resume -o runs/a"))(train)
-app.command("predict", epilog=_example("crust predict runs/a cifar10 -o predictions.csv"))(predict)
-app.command("audit", epilog=_example(*AUDIT))(audit)
-app.command("review", epilog=_example("crust review runs/a", "crust review runs/a --export corrections.csv"))(review)
-app.command("theory", epilog=_example("crust theory runs/a --epochs 0,10,40"))(theory)
+# In the order of the work; the examples are on one's own data, where a command takes any.
+app.command("train", epilog=_example(TRAIN, "crust train table.csv --label-column kind -o runs/b",
+            "crust train --resume -o runs/a"))(train_command)  # fmt: skip
+app.command("predict", epilog=_example("crust predict runs/a new-photos/ -o predictions.csv"))(predict_command)
+app.command("audit", epilog=_example("crust audit runs/a --top 50 -o table.csv",
+            "crust audit --probs probs.npy --labels labels.npy"))(audit_command)  # fmt: skip
+app.command("report", epilog=_example("crust report runs/a",
+            "crust report --features embeddings.npy --labels labels.npy --data texts.txt -o report.html",
+            ))(report_command)  # fmt: skip
+app.command("verify", epilog=_example("crust verify runs/a"))(verify_command)
+app.command("review", epilog=_example("crust review runs/a", "crust review runs/a --export corrections.csv"))(
+    review_command
+)
+app.command("apply", epilog=_example("crust apply runs/a -o corrected.csv", "crust apply runs/a corrections.csv",
+            "crust apply runs/a --move"))(apply_command)  # fmt: skip
+app.command("select", epilog=_example(SELECT, "crust select shards/ -k 1000 --engine ray --address 10.0.0.1:6379"))(
+    select_command
+)
+app.command("theory", epilog=_example("crust theory runs/a --epochs 0,10,40"))(theory_command)
 app.command(
     "reproduce",
     epilog=_example("crust reproduce table1 --scale cpu --dry-run", "crust reproduce --grid grid.yaml --jobs 2"),
-)(reproduce)
-app.command("methods", epilog=_example("crust methods crust"))(methods)
-app.command("select", epilog=_example(SELECT, "crust select shards/ -k 1000 --engine ray --address 10.0.0.1:6379"))(
-    select
-)
+)(reproduce_command)
+app.command("methods", epilog=_example("crust methods crust"))(methods_command)
+app.command("demo", epilog=_example("crust demo -o demo-output"))(demo_command)

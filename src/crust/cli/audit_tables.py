@@ -12,8 +12,8 @@ CLASSES = 12
 TWINS = 5
 
 
-def show(table: Any, classes: list[Any], top: int, found: dict[str, Any] | None) -> None:
-    """All of it, on stdout; with the calibration, where there is one."""
+def print_audit(table: Any, classes: list[Any], top: int, found: dict[str, Any] | None) -> None:
+    """All of it, on stdout; with what `crust verify` has found, where it was asked."""
     from rich.console import Console
 
     from crust.audit import class_summary, conflicting_duplicates, estimate_noise_matrix
@@ -23,14 +23,14 @@ def show(table: Any, classes: list[Any], top: int, found: dict[str, Any] | None)
     rate, matrix = estimate_noise_matrix(given, better, len(classes))
     console = Console(highlight=False)
     if top:
-        console.print(_worst(table.head(top)))
+        console.print(_worst_table(table.head(top)))
     console.print(f"{percent(rate)} of {len(table):,} labels differ from the predicted ones", soft_wrap=True)
     if found is not None:
-        for line in calibrated(found):
+        for line in verified_lines(found):
             console.print(line, soft_wrap=True, markup=False)
-    console.print(_matrix(matrix, classes) if len(classes) <= MATRIX else _pairs(matrix, classes))
+    console.print(_matrix_table(matrix, classes) if len(classes) <= MATRIX else _pairs_table(matrix, classes))
     view = class_summary(table, classes)
-    console.print(_classes(view))
+    console.print(_classes_table(view))
     rare = view.loc[view["under_selected"], "label"].tolist()
     if rare:
         names = ", ".join(map(visible, rare[:10])) + (" …" if len(rare) > 10 else "")
@@ -45,23 +45,22 @@ def show(table: Any, classes: list[Any], top: int, found: dict[str, Any] | None)
             console.print(f"  {said}", soft_wrap=True, markup=False)
 
 
-def calibrated(found: dict[str, Any]) -> list[str]:
-    """A calibration in words.
+def verified_lines(found: dict[str, Any]) -> list[str]:
+    """What `crust verify` has found, in words.
 
     Example:
         >>> share = {"value": 0.2, "low": 0.15, "high": 0.25}
         >>> cut = {"threshold": 0.7, "flagged": 30, "precision": share, "recall": share}
-        >>> calibrated({"noise_rate": share, "cut": cut, "plants": {"count": 50}, "notes": []})[0]
-        'calibrated with 50 planted labels: 20.0 % of the labels are wrong (15.0 % to 25.0 %)'
+        >>> verified_lines({"noise_rate": share, "cut": cut, "injected": {"count": 50}, "notes": []})[0]
+        'verified with 50 injected errors: noise rate 20.0 % (15.0 % to 25.0 %)'
     """
 
     def said(estimate: dict[str, float]) -> str:
         return f"{percent(estimate['value'])} ({percent(estimate['low'])} to {percent(estimate['high'])})"
 
-    count, cut = found["plants"]["count"], found["cut"]
+    count, cut = found["injected"]["count"], found["cut"]
     rate = found["noise_rate"]
-    between = f"({percent(rate['low'])} to {percent(rate['high'])})"
-    lines = [f"calibrated with {count:,} planted labels: {percent(rate['value'])} of the labels are wrong {between}"]
+    lines = [f"verified with {count:,} injected errors: noise rate {said(rate)}"]
     if cut is None:
         return [*lines, "no cut is recommended: hardly any label is wrong"]
     lines.append(
@@ -71,7 +70,7 @@ def calibrated(found: dict[str, Any]) -> list[str]:
     return [*lines, *found["notes"]]
 
 
-def _worst(table: Any) -> Any:
+def _worst_table(table: Any) -> Any:
     from rich import box
     from rich.markup import escape
     from rich.table import Table
@@ -98,7 +97,7 @@ def _worst(table: Any) -> Any:
     return shown
 
 
-def _matrix(matrix: Any, classes: list[Any]) -> Any:
+def _matrix_table(matrix: Any, classes: list[Any]) -> Any:
     from rich import box
     from rich.markup import escape
     from rich.table import Table
@@ -113,7 +112,7 @@ def _matrix(matrix: Any, classes: list[Any]) -> Any:
     return shown
 
 
-def _pairs(matrix: Any, classes: list[Any]) -> Any:
+def _pairs_table(matrix: Any, classes: list[Any]) -> Any:
     """The largest entries off the diagonal, where the matrix is too large for a screen."""
     import numpy as np
     from rich import box
@@ -131,7 +130,7 @@ def _pairs(matrix: Any, classes: list[Any]) -> Any:
     return shown
 
 
-def _classes(view: Any) -> Any:
+def _classes_table(view: Any) -> Any:
     from rich import box
     from rich.markup import escape
     from rich.table import Table

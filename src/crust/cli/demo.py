@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crust.cli import train
 from crust.cli.formatting import Stopped, duration, show_log
+from crust.cli.train import train_by_recipe
 from crust.errors import InputError
+from crust.runs.folder import REPORT
 
 if TYPE_CHECKING:
     from crust.cli.demo_metrics import Facts
@@ -27,7 +28,7 @@ EPOCHS = 40
 MARK = "demo.json"  # what was measured; and it says that the folder is ours, so that the next demo may replace it
 
 
-def demo(
+def demo_command(
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the runs and report.html.")] = FOLDER,
     epochs: Annotated[int, typer.Option(help="Of each of the two runs.", min=1)] = EPOCHS,
     seed: Annotated[int, typer.Option(help="Of everything random: the wrong labels, the networks.", min=0)] = 0,
@@ -50,16 +51,16 @@ def demo(
             typer.echo(f"$ {command(method, output, epochs, seed)}")
         options = {"data": "digits", "model": MODEL, "method": method, "noise": NOISE}
         try:
-            result = train.run(options, settings, output / method, False, quiet)
+            result = train_by_recipe(options, settings, output / method, False, quiet)
         except Stopped:
             raise Stopped("stopped before the demo was finished: start again with crust demo") from None
         runs[method] = demo_metrics.measure(result, digits)
     commands = [command(method, output, epochs, seed) for method in METHODS]
     facts = demo_metrics.Facts(runs["erm"], runs["crust"], NOISE, commands)
-    write_atomic(output / "report.html", demo_page.build(facts, digits.train).encode())
+    write_atomic(output / REPORT, demo_page.build(facts, digits.train).encode())
     _mark(output, settings | {"runs": [run.numbers() for run in runs.values()]})
     if not quiet:
-        _print(facts, output, time.perf_counter() - start)
+        _print_facts(facts, output, time.perf_counter() - start)
 
 
 def command(method: str, output: Path, epochs: int, seed: int) -> str:
@@ -76,7 +77,7 @@ def command(method: str, output: Path, epochs: int, seed: int) -> str:
 def _clear(folder: Path, settings: dict[str, Any]) -> None:
     """Make room for the runs: what an earlier demo has left is replaced, anything else is not touched."""
     ours = (folder / MARK).is_file()
-    for name in (*METHODS, "report.html"):
+    for name in (*METHODS, REPORT):
         if (folder / name).exists() and not ours:
             raise InputError(f"{folder / name} is there already and not from a demo: choose another folder with -o")
     try:
@@ -84,7 +85,7 @@ def _clear(folder: Path, settings: dict[str, Any]) -> None:
         for name in METHODS:
             if (folder / name).exists():
                 shutil.rmtree(folder / name)
-        (folder / "report.html").unlink(missing_ok=True)
+        (folder / REPORT).unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"-o {folder} cannot be used ({error.strerror or error}): choose another folder") from None
     _mark(folder, settings)
@@ -97,7 +98,7 @@ def _mark(folder: Path, content: dict[str, Any]) -> None:
     write_atomic(folder / MARK, f"{text}\n".encode())
 
 
-def _print(facts: Facts, folder: Path, seconds: float) -> None:
+def _print_facts(facts: Facts, folder: Path, seconds: float) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -115,5 +116,5 @@ def _print(facts: Facts, folder: Path, seconds: float) -> None:
     )
     console.print(table)
     console.print(facts.footnote(), soft_wrap=True)
-    console.print(f"look at: {folder / 'report.html'}", soft_wrap=True, markup=False)
+    console.print(f"look at: {folder / REPORT}", soft_wrap=True, markup=False)
     console.print(f"next: crust audit {shlex.quote(str(folder / 'crust'))}", soft_wrap=True, markup=False)

@@ -10,7 +10,7 @@ import typer
 from crust.errors import choices
 
 
-def methods(
+def methods_command(
     name: Annotated[str | None, typer.Argument(help="One method, with all its settings.", show_default=False)] = None,
 ) -> None:
     """List the training methods; of one of them, every setting with its default."""
@@ -21,7 +21,7 @@ def methods(
 
     console = Console(highlight=False)
     if name is None:
-        console.print(_table(("method", "what it does", "needs to know"), [
+        console.print(_method_table(("method", "what it does", "needs to know"), [
             (each, kind.summary, kind.needs) for each, kind in METHODS.items()
         ]))  # fmt: skip
         console.print("settings of one: crust methods crust")
@@ -32,9 +32,9 @@ def methods(
     heads = ("setting", "default", "values")
     own = kind.Settings.model_fields
     if own:
-        console.print(_table(heads, setting_rows(own), f"settings of {name}"))
+        console.print(_method_table(heads, setting_rows(own), f"settings of {name}"))
     others = {each: field for each, field in TrainSettings.model_fields.items() if each not in own}
-    console.print(_table(heads, setting_rows(others), "settings of every run"))
+    console.print(_method_table(heads, setting_rows(others), "settings of every run"))
     console.print(f"use them as in: crust train digits --method {name} --set NAME=VALUE", markup=False)
 
 
@@ -48,19 +48,19 @@ def setting_rows(fields: dict[str, Any]) -> list[tuple[str, str, str]]:
     """
     rows = []
     for name, field in fields.items():
-        default = "null" if field.default is None else _short(field.default)
-        rows.append((name, default, " ".join([_words(field.annotation), *_bounds(field.metadata)])))
+        default = "null" if field.default is None else _default_in_words(field.default)
+        rows.append((name, default, " ".join([_words(field.annotation), *_bounds_in_words(field.metadata)])))
     return rows
 
 
-def _bounds(metadata: Sequence[Any]) -> list[str]:
+def _bounds_in_words(metadata: Sequence[Any]) -> list[str]:
     signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
     return [f"{sign} {getattr(m, key)}" for m in metadata for key, sign in signs.items() if hasattr(m, key)]
 
 
-def _short(value: Any) -> str:
+def _default_in_words(value: Any) -> str:
     if isinstance(value, tuple):
-        return f"[{', '.join(_short(each) for each in value)}]"
+        return f"[{', '.join(_default_in_words(each) for each in value)}]"
     return f"{value:.4g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -72,7 +72,7 @@ def _words(annotation: Any) -> str:
         *most, last = map(str, get_args(annotation))
         return f"{', '.join(most)} or {last}" if most else last
     if get_origin(annotation) is Annotated:  # the type, and bounds
-        bounds = [each for m in get_args(annotation)[1:] for each in _bounds(getattr(m, "metadata", [m]))]
+        bounds = [each for m in get_args(annotation)[1:] for each in _bounds_in_words(getattr(m, "metadata", [m]))]
         return " ".join([_words(get_args(annotation)[0]), *bounds])
     if get_origin(annotation) is tuple:
         return f"[{_words(get_args(annotation)[0])}, …]"
@@ -81,7 +81,7 @@ def _words(annotation: Any) -> str:
     return {bool: "true or false"}.get(annotation, getattr(annotation, "__name__", str(annotation)))
 
 
-def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], title: str | None = None) -> Any:
+def _method_table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], title: str | None = None) -> Any:
     from rich import box
     from rich.markup import escape
     from rich.table import Table

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from crust._util.output_files import check_output, write_table
 from crust.cli.formatting import percent, show_log
-from crust.cli.output_files import check_output, write_table
-from crust.errors import InputError
 
 SHOWN = 10
 
 
-def predict(
+def predict_command(
     run: Annotated[Path, typer.Argument(help="Folder of a run of `crust train`.", metavar="RUN")],
     data: Annotated[str, typer.Argument(help="Data of the kind it was trained on.", metavar="DATA")],
     output: Annotated[
@@ -35,10 +33,13 @@ def predict(
 
     import crust
     from crust.data import load_new
+    from crust.runs.folder import RunFolder
 
     result = crust.load(run)
-    examples = load_new(data, _encoding(run), data_dir=data_dir, skip_broken=skip_broken)
-    table = _table(examples, result.predict(examples, probabilities=True, batch_size=batch_size), result.classes)
+    examples = load_new(data, RunFolder(run).encoding(), data_dir=data_dir, skip_broken=skip_broken)
+    table = prediction_table(
+        examples, result.predict(examples, probabilities=True, batch_size=batch_size), result.classes
+    )
     if output is not None:
         write_table(table, output)
     if quiet:
@@ -46,26 +47,18 @@ def predict(
     if output is None:
         typer.echo(table.iloc[:SHOWN, : list(table.columns).index("probability") + 1].to_string(index=False))
         if len(table) > SHOWN:
-            typer.echo(f"… and {len(table) - SHOWN:,} more; add -o predictions.csv to write them all")
+            typer.echo(f"… and {len(table) - SHOWN:,} more")
     if "label" in table:
         known = table[table["label"].notna()]
         right = (known["label"] == known["predicted"]).mean()
         typer.echo(f"accuracy on {len(known):,} examples with labels: {percent(float(right))}")
     if output is not None:
         typer.echo(f"{len(table):,} predictions written to: {output}")
+    else:
+        typer.echo("next: the same command with -o predictions.csv, to write them all with all probabilities")
 
 
-def _encoding(run: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads((run / "encoding.json").read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        raise InputError(
-            f"{run} does not say how its data was read, as runs of crust train do: "
-            "predict from Python with crust.load(run).predict(data)"
-        ) from None
-
-
-def _table(examples: Any, probabilities: Any, classes: list[Any]) -> Any:
+def prediction_table(examples: Any, probabilities: Any, classes: list[Any]) -> Any:
     import numpy as np
     import pandas as pd
 

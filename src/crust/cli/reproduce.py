@@ -26,7 +26,7 @@ DATA = "Data and results"
 MANY = 5  # failures that are shown one by one
 
 
-def reproduce(
+def reproduce_command(
     context: typer.Context,
     what: Annotated[
         list[str] | None,

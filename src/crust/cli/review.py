@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from crust._util.output_files import check_output, write_table
 from crust.cli.formatting import show_log
-from crust.cli.output_files import check_output, write_table
 from crust.errors import InputError
 
 if TYPE_CHECKING:
-    from crust.review import Store
-
-DATABASE = "review.sqlite"
+    from crust.runs.folder import RunFolder
 
 
-def review(
+def review_command(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.", metavar="RUN")],
     who: Annotated[
         str | None, typer.Option("--as", help="Your name beside your decisions; default: the login name.")
@@ -39,32 +37,23 @@ def review(
 ) -> None:
     """Go through the labels in doubt on a local page: keep, relabel, skip, undo; every decision is kept in RUN."""
     show_log(logging.ERROR if quiet else logging.WARNING)
-    check_output(export, "--export", (".csv", ".parquet"), [run / "audit.parquet"])
 
-    from crust.runs.audit_table import read_audit
+    from crust.runs.folder import RunFolder
 
-    table, classes = read_audit(run)
+    folder = RunFolder(run)
+    check_output(export, "--export", (".csv", ".parquet"), [folder.audit_path])
+    table, classes = folder.audit()
     if export is not None:
-        write_decisions(run, table, classes, export, quiet)
+        write_decisions(folder, table, classes, export, quiet)
         return
-    serve(run, table, classes, who=who, port=port, no_open=no_open, data=data, data_dir=data_dir, quiet=quiet)
+    serve(folder, table, classes, who=who, port=port, no_open=no_open, data=data, data_dir=data_dir, quiet=quiet)
 
 
-def open_store(run: Path, table: Any, classes: list[Any], path: Path | None = None, *, new: bool = False) -> Store:
-    """The database of a run's review."""
-    from crust.review import Store, run_key
-
-    place = run / DATABASE if path is None else path
-    if not new and not place.is_file():
-        raise InputError(f"{run} has no review yet: begin one with crust review {shlex.quote(str(run))}")
-    return Store(place, run_key(table, classes), table["index"].tolist(), len(classes))
-
-
-def write_decisions(run: Path, table: Any, classes: list[Any], path: Path, quiet: bool) -> None:
-    """What `--apply` and people read: one line a decision."""
+def write_decisions(run: RunFolder, table: Any, classes: list[Any], path: Path, quiet: bool) -> None:
+    """What `crust apply` and people read: one line a decision."""
     from crust.corrections.corrected_labels import decisions_table
 
-    store = open_store(run, table, classes)
+    store = run.review_store(table, classes)
     try:
         found = decisions_table(store.decisions(), table, classes)
     finally:
@@ -73,10 +62,11 @@ def write_decisions(run: Path, table: Any, classes: list[Any], path: Path, quiet
     if not quiet:
         changed = int((found["decision"] == "relabel").sum())
         typer.echo(f"{len(found):,} decisions, {changed:,} of them new labels, written to: {path}")
+        typer.echo(f"next: {shlex.join(['crust', 'apply', str(run), str(path)])}")
 
 
 def serve(
-    run: Path,
+    run: RunFolder,
     table: Any,
     classes: list[Any],
     *,
@@ -88,17 +78,16 @@ def serve(
     quiet: bool,
 ) -> None:
     """Serve the page until Ctrl-C."""
-    from crust.audit.accuracy.verified_file import read_calibration
     from crust.review import ReviewServer
     from crust.runs.data import looks_or_reason
 
     name = check_name(login_name() if who is None else who)
-    cut = (read_calibration(run) or {}).get("cut")
+    cut = (run.verified() or {}).get("cut")
     least = None if cut is None else cut["threshold"]
     looks, reason = looks_or_reason(run, table, data, data_dir)
-    options: dict[str, Any] = {"who": name, "port": port, "name": run.resolve().name, "least": least}
+    options: dict[str, Any] = {"who": name, "port": port, "name": run.path.resolve().name, "least": least}
     # The database is made once the port is ours: a start that fails leaves nothing behind.
-    server = ReviewServer(lambda: open_store(run, table, classes, new=True), table, classes, looks, **options)
+    server = ReviewServer(lambda: run.review_store(table, classes, new=True), table, classes, looks, **options)
     with contextlib.closing(server.store), server, contextlib.ExitStack() as ending:
         if reason is not None and not quiet:
             typer.echo(f"without pictures or rows: {reason}", err=True)
@@ -114,7 +103,7 @@ def serve(
             server.serve_forever()
         except KeyboardInterrupt:
             if not quiet:
-                typer.echo(f"\nnext: crust audit {shlex.quote(str(run))} --apply corrections")
+                typer.echo(f"\nnext: crust apply {shlex.quote(str(run))}")
 
 
 @contextlib.contextmanager

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from crust._util.output_files import check_output
 from crust.cli.formatting import show_log
-from crust.cli.output_files import check_output, parse_budget
 from crust.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ HOW = "How to select"
 MEANS = "Means"
 
 
-def select(
+def select_command(
     features: Annotated[
         str,
         typer.Argument(
@@ -116,21 +117,38 @@ def select(
     }
     options = asdict(check_options(**options))  # a misspelt name should not wait for a large file to be read
     options |= {"min_per_group": min_per_group, "engine": _engine(engine, address, threads)}
-    vectors, names = _read(features, columns, groups, group_column, folder)
+    vectors, names = _read_vectors(features, columns, groups, group_column, folder)
     if folder and plot is not None:
         raise InputError(f"--plot needs all vectors at once: leave it out for the folder {features}")
     if dry_run:
-        _print_estimate(_shape(vectors), budget, names, options)
+        _print_estimate(_shape_of(vectors), budget, names, options)
         return
     coreset = crust.select(vectors, budget, groups=names, progress=not quiet, **options)
     if output is not None:
         coreset.save(output)
     if plot is not None:
-        from crust.cli.select_plot import draw
+        from crust.cli.select_output import draw
 
         draw(plot, vectors, coreset, metric=metric, seed=seed)
     if not quiet:
         _print_result(coreset, output, plot)
+
+
+def parse_budget(text: str) -> int | float:
+    """`-k`: a whole number is a count, a decimal point makes it a share.
+
+    Example:
+        >>> parse_budget("1"), parse_budget("1.0"), parse_budget(".1")
+        (1, 1.0, 0.1)
+    """
+    word = text.strip()
+    if re.fullmatch(r"[+-]?\d+", word):
+        return int(word)
+    if re.fullmatch(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?", word):
+        return float(word)
+    raise InputError(
+        f"-k {text} is not a number: give a count such as 500, or a share with a decimal point such as 0.1"
+    )
 
 
 def _is_folder(features: str, engine: str | None) -> bool:
@@ -150,7 +168,7 @@ def _engine(engine: str | None, address: str | None, threads: int | None) -> Any
     return Ray(address, threads)
 
 
-def _shape(vectors: Any) -> tuple[int, ...]:
+def _shape_of(vectors: Any) -> tuple[int, ...]:
     if isinstance(vectors, str):
         from crust.selection.npy_shards import find_files
 
@@ -159,7 +177,7 @@ def _shape(vectors: Any) -> tuple[int, ...]:
     return shape
 
 
-def _read(
+def _read_vectors(
     features: str, columns: str | None, groups: str | None, group_column: str | None, folder: bool
 ) -> tuple[Any, np.ndarray | None]:
     from crust.data.matrix_io import read_column, read_matrix
@@ -192,7 +210,7 @@ def _print_estimate(shape: tuple[int, ...], budget: int | float, names: np.ndarr
 def _print_result(coreset: Any, output: Path | None, plot: Path | None) -> None:
     from rich.console import Console
 
-    from crust.cli.select_table import group_table
+    from crust.cli.select_output import group_table
 
     console = Console(highlight=False)
     console.print(group_table(coreset))
@@ -203,4 +221,4 @@ def _print_result(coreset: Any, output: Path | None, plot: Path | None) -> None:
     if plot is not None:
         console.print(f"picture: {plot}", soft_wrap=True)
     if output is None:
-        console.print("not kept: add -o coreset.parquet to write it to a file")
+        console.print("not kept; next: the same command with -o coreset.parquet, to write it to a file")

@@ -7,18 +7,15 @@ import logging
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from crust.cli.formatting import percent, show_log
 from crust.errors import InputError
 
-if TYPE_CHECKING:
-    from crust.runs.checkpoints import Reopened
 
-
-def theory(
+def theory_command(
     run: Annotated[Path, typer.Argument(help="Folder of a run, finished or going on.", metavar="RUN")],
     epochs: Annotated[
         str | None,
@@ -46,9 +43,10 @@ def theory(
     if where.exists() and not where.is_dir():
         raise InputError(f"-o {where} is a file: name a folder")
 
+    from crust.runs.checkpoints import reopen
     from crust.theory.diagnose import diagnose
 
-    opened = open_with_data(run, data_dir)
+    opened = reopen(run, data_dir=data_dir)
     found = diagnose(
         opened,
         parse_epochs(epochs, opened.epochs),
@@ -69,28 +67,7 @@ def theory(
     write_picture(where / "theory.png", summary)
     write_atomic(where / "theory.html", theory_html.build(summary, diagnosis_plots(summary)).encode())
     if not quiet:
-        _print_tables(summary, where)
-
-
-def open_with_data(folder: Path, data_dir: str | None) -> Reopened:
-    """A run of `crust train` or of an experiment, with its data."""
-    from crust.runs.checkpoints import Reopened, config_of, reopen
-
-    config_of(folder)
-    if (folder / "recipe.yaml").is_file():
-        from crust.runs import recipe
-        from crust.runs.data import load_data, with_labels
-
-        options, settings = recipe.merge(recipe.read(folder / "recipe.yaml"), {}, {})
-        if data_dir is not None:
-            options["data_dir"] = data_dir
-        examples, truth, _ = with_labels(load_data(options), options, int(settings.get("seed", 0)))
-        return Reopened(folder, examples, truth)
-    if (folder / "spec.json").is_file():
-        return reopen(folder, data_dir=data_dir)
-    raise InputError(
-        f"{folder} does not say what it was trained on, as runs of crust train do: use crust.theory from Python"
-    )
+        _print_theory(summary, where)
 
 
 def parse_epochs(text: str | None, there: list[int]) -> list[int] | None:
@@ -143,7 +120,7 @@ def _say(text: str) -> None:
     sys.stderr.flush()
 
 
-def _print_tables(summary: dict, where: Path) -> None:
+def _print_theory(summary: dict, where: Path) -> None:
     """The tables in short."""
     from rich import box
     from rich.console import Console

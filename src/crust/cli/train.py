@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shlex
@@ -13,15 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crust.cli.formatting import Stopped, show_log
-from crust.cli.train_progress import EpochProgress
-from crust.cli.train_summary import print_summary
+from crust.cli.train_progress import EpochProgress, print_summary
 from crust.errors import InputError, choices
 from crust.runs import recipe as recipes
 from crust.runs.data import load_data, with_labels
+from crust.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     from crust.data import Examples
-    from crust.noise import NoisyLabels
     from crust.runs.result import Result
 
 LABELS = "Labels"
@@ -30,7 +28,7 @@ HOW = "How to train"
 RUN = "The run"
 
 
-def train(
+def train_command(
     data: Annotated[
         str | None,
         typer.Argument(
@@ -52,10 +50,10 @@ def train(
         typer.Option(help="See `crust methods`; default: crust.", metavar="NAME", rich_help_panel=HOW),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Default: 120.", rich_help_panel=HOW)] = None,
-    coreset: Annotated[
+    fraction: Annotated[
         str | None,
         typer.Option(
-            help="Share of the examples that is trained on, or auto: one minus the estimated noise rate.",
+            help="Of the examples that is trained on, or auto: one minus the estimated noise rate.",
             metavar="SHARE",
             rich_help_panel=HOW,
         ),
@@ -181,19 +179,21 @@ def train(
         "epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate, "seed": seed, "workers": workers,
         "mixed_precision": mixed_precision, "keep_every": keep_every,
     }  # fmt: skip
-    words = [*(setting or []), *([] if coreset is None else [f"fraction={coreset}"])]
+    words = [*(setting or []), *([] if fraction is None else [f"fraction={fraction}"])]
     settings = recipes.parse_settings(words) | _without_none(shortcuts)
     if budget is not None:
-        settings["max_passes"] = _passes(budget)
-    base = recipes.read(recipe) if recipe is not None else _recipe_of(output, resume, data)
-    options, settings = recipes.merge(base, _without_none(given), settings)
+        settings["max_passes"] = _parse_passes(budget)
+    base = recipes.read_recipe(recipe) if recipe is not None else _recipe_of(output, resume, data)
+    options, settings = recipes.merge_recipe(base, _without_none(given), settings)
     start = time.perf_counter()
-    result = run(options, settings, output, resume, quiet)
+    result = train_by_recipe(options, settings, output, resume, quiet)
     if not quiet and result.recorder is not None and result.recorder.context.processes.first:
         print_summary(result, options, time.perf_counter() - start, resume)
 
 
-def run(options: dict[str, Any], settings: dict[str, Any], output: Path | None, resume: bool, quiet: bool) -> Result:
+def train_by_recipe(
+    options: dict[str, Any], settings: dict[str, Any], output: Path | None, resume: bool, quiet: bool
+) -> Result:
     """Train as the options and settings of a recipe say, with live progress; leave what other commands ask for."""
     from crust.methods import METHODS
     from crust.training.settings import split_settings
@@ -203,25 +203,17 @@ def run(options: dict[str, Any], settings: dict[str, Any], output: Path | None, 
     kind = METHODS[options["method"]]
     experiment, own = split_settings(settings, kind.Settings)
     epochs = sum(stage.epochs or experiment.epochs for stage in kind(own).stages())
-    _check(options, output, resume)
+    _check_options(options, output, resume)
     check_trackers(options.get("trackers", ()), output or Path("runs"))
-    folder = output or _new_folder(options)
+    folder = RunFolder(output or _new_folder(options))
 
     import crust
 
     bundle = load_data(options)
     examples, truth, noise = with_labels(bundle, options, experiment.seed)
     options.setdefault("model", _usual_model(examples))
-    files = {
-        "recipe.yaml": recipes.full(options, experiment, own),
-        "encoding.json": json.dumps(bundle.encoding, ensure_ascii=False, default=_plain),
-    }
+    folder.remember_data(recipes.recipe_text(options, experiment, own), bundle.encoding, noise)
     progress = EpochProgress(epochs, quiet or os.environ.get("RANK", "0") != "0")  # of several processes one speaks
-
-    def report(line: dict[str, Any]) -> None:
-        if progress.finished is None:
-            _leave(folder, files, noise)
-        progress(line)
 
     try:
         with progress:
@@ -235,7 +227,7 @@ def run(options: dict[str, Any], settings: dict[str, Any], output: Path | None, 
                 augment=options.get("augment"),
                 run_dir=folder,
                 resume=resume,
-                on_epoch_end=report,
+                on_epoch_end=progress,
                 trackers=options.get("trackers", ()),
                 **settings,
             )
@@ -243,7 +235,7 @@ def run(options: dict[str, Any], settings: dict[str, Any], output: Path | None, 
         raise Stopped(_how_to_resume(folder, progress.finished, epochs)) from None
 
 
-def _passes(budget: str) -> float:
+def _parse_passes(budget: str) -> float:
     """What `--budget passes=N` allows."""
     name, _, number = budget.partition("=")
     try:
@@ -264,14 +256,15 @@ def _recipe_of(folder: Path | None, resume: bool, data: str | None) -> dict[str,
         return {}
     if folder is None:
         raise InputError("--resume does not know which run: name its folder with -o")
-    if (folder / "recipe.yaml").is_file():
-        return recipes.read(folder / "recipe.yaml")
+    run = RunFolder(folder)
+    if run.recipe_path.is_file():
+        return recipes.read_recipe(run.recipe_path)
     if data is None:
         raise InputError(f"there is no run in {folder} that could go on: check the folder")
     return {}
 
 
-def _check(options: dict[str, Any], output: Path | None, resume: bool) -> None:
+def _check_options(options: dict[str, Any], output: Path | None, resume: bool) -> None:
     if options.get("data") is None:
         raise InputError("there is nothing to train on: give DATA, such as digits, or a folder or a file")
     model = options.get("model")
@@ -290,7 +283,7 @@ def _check(options: dict[str, Any], output: Path | None, resume: bool) -> None:
         raise InputError("several processes need one folder: name it with -o")
     if output is not None and output.exists() and not output.is_dir():
         raise InputError(f"-o {output} is a file: name a folder")
-    if output is not None and not resume and (output / "checkpoint").is_dir():
+    if output is not None and not resume and RunFolder(output).checkpoint_dir.is_dir():
         raise InputError(f"{output} holds a run already: go on with --resume, or choose another folder")
 
 
@@ -311,24 +304,8 @@ def _usual_model(examples: Examples) -> str:
     return "small_cnn" if side < 32 else "resnet32" if side <= 64 else "timm:resnet18"
 
 
-def _plain(value: Any) -> Any:
-    """numpy's numbers for JSON."""
-    return value.item() if hasattr(value, "item") else str(value)
-
-
-def _leave(folder: Path, files: dict[str, str], noise: NoisyLabels | None) -> None:
-    """What `--resume` and `crust predict` will ask for, written once the run is known to work."""
-    from crust._util.atomic_write import write_atomic
-
-    for name, text in files.items():
-        if not (folder / name).exists():
-            write_atomic(folder / name, text.encode())
-    if noise is not None and not (folder / "noise.npz").exists():
-        noise.save(folder / "noise.npz")
-
-
-def _how_to_resume(folder: Path, finished: int | None, epochs: int) -> str:
-    if finished is None and not (folder / "recipe.yaml").exists():
+def _how_to_resume(folder: RunFolder, finished: int | None, epochs: int) -> str:
+    if finished is None and not folder.checkpoint_dir.exists():
         return "stopped before the first epoch was finished: start again"
     done = "what was finished" if finished is None else f"epoch {finished} of {epochs}"
     return f"stopped; {done} is saved, go on with: crust train --resume -o {shlex.quote(str(folder))}"

@@ -1,14 +1,21 @@
-"""A training run as it goes on: a live line on a terminal, else a line an epoch."""
+"""A training run as it goes on, a live line on a terminal, else a line an epoch; and what is said at its end."""
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
 import time
 from collections import deque
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import typer
 
 from crust.cli.formatting import duration, percent
+
+if TYPE_CHECKING:
+    from crust.runs.result import Result
 
 
 class EpochProgress:
@@ -67,3 +74,41 @@ def epoch_text(line: dict[str, Any], epochs: int, seconds: float, left: float) -
         if line.get(key) is not None:
             parts.append(f"{name} {percent(line[key])}")
     return " · ".join([*parts, duration(seconds), f"{duration(left)} left"])
+
+
+def _measured(history: Any) -> dict[str, str]:
+    """The accuracies of a run by their names in its history, and what they are called: `imagenet top-5 accuracy`."""
+    names = {key for line in history for key in line if re.match(r"test_(accuracy|top\d+)", key)}
+    found = {}
+    for key in sorted(names, key=lambda key: (key.split("_")[2:], key)):
+        _, kind, *words = key.split("_", 2)
+        top = "" if kind == "accuracy" else f" top-{kind.removeprefix('top')}"
+        found[key] = f"{words[0] if words else 'test'}{top} accuracy"
+    return {**found, "val_accuracy": "validation (noisy) accuracy"}
+
+
+def print_summary(result: Result, options: dict[str, Any], seconds: float, resumed: bool) -> None:
+    """What was reached, what was known, where it lies, and the next command to type."""
+    history, lines, folder = result.history, result.history.lines, result.run_dir
+    since = " since it was resumed" if resumed else ""
+    typer.echo(
+        f"{options['method']}, {options['model']} on {options['data']}: "
+        f"{len(history)} epoch{'s' * (len(history) > 1)}, {duration(seconds)}{since}"
+    )
+    for key, name in _measured(history).items():
+        found = history.accuracy(key)
+        if found["last"] is not None:
+            last, last10, best = (percent(found[each]) for each in ("last", "last10", "best"))
+            typer.echo(f"{name}: last {last}, mean of the last ten {last10}, best {best}")
+    for name, known in ((lines[-1].get("noise_info") or {}) if lines else {}).items():
+        shown = percent(known["value"]) if isinstance(known["value"], float) else known["value"]
+        typer.echo(f"{name.replace('_', ' ')}: {shown}, {known['source']}")
+    if lines and "stopped" in lines[-1]:
+        passes = sum(lines[-1]["passes"].values())
+        typer.echo(f"stopped after {passes} passes on examples, as the budget says")
+    if lines and lines[-1].get("clean_fraction") is not None:
+        typer.echo(f"right labels among those trained on: {percent(lines[-1]['clean_fraction'])}")
+    if result.recorder is not None and "val_accuracy" in history.lines[-1]:
+        typer.echo(f"kept: the model of epoch {result.recorder.state.best_epoch}, the best on held-out noisy labels")
+    typer.echo(f"written to: {folder}")
+    typer.echo(f"next: crust audit {shlex.quote(str(folder))}")

@@ -1,38 +1,52 @@
-"""`crust audit RUN --calibrate`: train once more with planted labels."""
+"""`crust verify`: train once more with injected label errors, to know how far a run's audit can be trusted."""
 
 from __future__ import annotations
 
+import logging
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import typer
 
-from crust.cli.formatting import Stopped, duration
+from crust.cli.formatting import Stopped, duration, show_log
 from crust.cli.train_progress import EpochProgress
 from crust.errors import InputError
 
 
-def calibrate_run(run: Path, data: str | None, data_dir: str | None, quiet: bool) -> dict[str, Any]:
-    """Say what it will cost, train with progress, and leave calibration.json."""
-    from crust.runs.audit_table import read_audit
-    from crust.runs.data import _examples, options_of
-    from crust.training.recorder import History
-    from crust.verification import FOLDER, seconds_of, verify_audit
+def verify_command(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run.", metavar="RUN")],
+    data: Annotated[str | None, typer.Option(help="The run's data, where it is not in its old place.")] = None,
+    data_dir: Annotated[str | None, typer.Option(help="Where named datasets are; default: as in training.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Estimate noise rate, precision and recall of a run's audit, with intervals: it trains once more, as RUN did."""
+    show_log(logging.ERROR if quiet else logging.WARNING)
 
-    read_audit(run)  # what can be refused is refused before the data is read
-    seconds = seconds_of(run)
-    options, seed = options_of(run, data, data_dir)
-    examples = _examples(run, options, seed, data_dir)
+    from crust.cli.audit_tables import verified_lines
+    from crust.runs.data import training_examples
+    from crust.runs.folder import RunFolder
+    from crust.verification import verify_audit
+
+    folder = RunFolder(run)
+    folder.audit()  # what can be refused is refused before the data is read
+    seconds = folder.seconds()
+    examples = training_examples(folder, data, data_dir)
     if examples.kind == "dataset" and not hasattr(examples.inputs, "fingerprint"):
         raise InputError(f"the data of {run} cannot be opened again: use crust.verify_audit from Python")
-    trained = (run / FOLDER / "audit.parquet").is_file()  # before: only the numbers are made anew
+    trained = folder.verification.audit_path.is_file()  # before: only the numbers are made anew
     if not quiet and not trained:
-        typer.echo(f"calibration trains once more with planted labels: about {duration(seconds)}, as the run took")
-    progress = EpochProgress(len(History.load(run / "history.jsonl").lines), quiet)
+        typer.echo(f"trains once more with injected label errors: about {duration(seconds)}, as the run took")
+    again = f"crust verify {shlex.quote(str(run))}"
+    progress = EpochProgress(len(folder.history()), quiet)
     try:
         with progress:
-            return verify_audit(run, examples, report=progress)
+            found = verify_audit(folder, examples, on_epoch_end=progress)
     except KeyboardInterrupt:
-        again = f"crust audit {shlex.quote(str(run))} --calibrate"
-        raise Stopped(f"stopped; what was trained is in {run / FOLDER}, and {again} goes on with it") from None
+        raise Stopped(f"stopped; what was trained is in {folder.verification}, and {again} goes on with it") from None
+    if quiet:
+        return
+    for line in verified_lines(found):
+        typer.echo(line)
+    typer.echo(f"written to: {folder.verified_path}")
+    typer.echo(f"next: crust report {shlex.quote(str(run))}, or crust review {shlex.quote(str(run))}")

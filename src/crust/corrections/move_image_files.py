@@ -117,7 +117,7 @@ def read_moves(path: str | Path) -> list[Move]:
             rows = list(csv.DictReader(file, strict=True))
         moves = [Move(int(row["index"]), row["from"], row["to"]) for row in rows]
     except FileNotFoundError:
-        raise InputError(f"there is no list of moves {path}: write one with crust audit RUN --apply") from None
+        raise InputError(f"there is no list of moves {path}: write one with crust apply RUN") from None
     except (OSError, ValueError, KeyError, TypeError, csv.Error):
         raise InputError(f"{path} is no list of moves: it needs the columns {', '.join(COLUMNS)}") from None
     for move in moves:
@@ -152,7 +152,7 @@ def do_moves(root: Path, moves: Sequence[Move], report: Callable[[int], None] | 
     for move in todo:
         if not _there(root / move.old):
             raise InputError(f"{root / move.old} is no longer there, nor is {move.new}: nothing more was moved")
-        if _there(root / move.new) and not _same(root / move.old, root / move.new):
+        if _there(root / move.new) and not _same_file(root / move.old, root / move.new):
             raise InputError(f"{root / move.new} is there already and is not written over: nothing more was moved")
     for count, move in enumerate(todo):
         try:
@@ -186,7 +186,7 @@ def _there(path: Path) -> bool:
     return os.path.lexists(path)
 
 
-def _same(one: Path, other: Path) -> bool:
+def _same_file(one: Path, other: Path) -> bool:
     return one.exists() and other.exists() and one.samefile(other)
 
 
@@ -195,7 +195,7 @@ def _rename(old: Path, new: Path) -> None:
     if os.name == "nt":
         old.rename(new)
         return
-    if not _same(old, new):  # both are there after a kill between the two steps
+    if not _same_file(old, new):  # both are there after a kill between the two steps
         try:
             os.link(old, new, follow_symlinks=False)
         except FileExistsError:

@@ -15,7 +15,7 @@ from crust.experiments.specs import key
 from crust.experiments.task import Spec, Work, free_space
 from crust.methods import METHODS
 from crust.models import build_model
-from crust.runs.data import labels_of
+from crust.runs.data import labels_of_spec
 
 # What named datasets hold, so that a dry run knows times before they are here: training examples, test sets, the shape
 # of an example, classes.
@@ -99,7 +99,7 @@ def _run_size(spec: Spec, bundle: Bundle, work: Work) -> RunSize | str:
     try:
         if spec["labels"].startswith("human:") and work.human_labels is None:
             return f"labels {spec['labels']} need people's labels: name their .npz with --human-labels"
-        labels_of(bundle, spec["labels"], spec["experiment"]["seed"], work.human_labels)
+        labels_of_spec(bundle, spec["labels"], spec["experiment"]["seed"], work.human_labels)
         tests = named_tests(bundle, spec) or ({} if bundle.test is None else {"test": bundle.test})
         if not tests:
             return f"{spec['data']} has no test set, which accuracy is measured on: {TESTS}"

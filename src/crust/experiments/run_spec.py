@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crust._util.atomic_write import write_atomic
 from crust.data import Bundle, Examples, load
 from crust.errors import InputError
 from crust.experiments.hardware import machine
 from crust.experiments.specs import key
 from crust.fitting import fit
-from crust.runs.data import labels_of
+from crust.runs.data import labels_of_spec
+from crust.runs.folder import RunFolder
 from crust.runs.result import Result
 
 FACTS = ("fraction", "noise_rate", "noise_info", "stopped")
@@ -62,10 +61,9 @@ def train_spec(
         >>> sorted(line)
         ['accuracy', 'audit', 'cost', 'curves', 'date', 'facts', 'key', 'machine', 'spec']
     """
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    write_atomic(Path(folder) / "spec.json", json.dumps(spec, indent=1).encode())
+    RunFolder(folder).write_spec(spec)
     bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"], skip_broken=skip_broken)
-    given, truth = labels_of(bundle, spec["labels"], spec["experiment"]["seed"], human_labels)
+    given, truth = labels_of_spec(bundle, spec["labels"], spec["experiment"]["seed"], human_labels)
     result = fit(
         spec["model"],
         bundle.train.with_labels(given),

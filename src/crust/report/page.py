@@ -129,7 +129,7 @@ def _trust(calibration: dict[str, Any] | None) -> Html:
     if calibration is None:
         return Html("")
     level = f"{100 * calibration.get('level', 0.9):.0f}\N{NO-BREAK SPACE}%"
-    plants = calibration.get("plants") or {}
+    plants = calibration.get("injected") or {}
     how = f" from {plants['count']:,} labels that were made wrong on purpose" if plants.get("count") else ""
     notes = [tag("p", note, class_="hint") for note in calibration.get("notes", [])]
     return section(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +10,16 @@ from typing import Any
 
 import numpy as np
 import torch
-import yaml
 from numpy.typing import NDArray
 from torch import nn
 
 from crust._util import seeding
-from crust.data import Examples, hold_out, load
+from crust.data import Examples, hold_out
 from crust.errors import InputError
 from crust.methods import METHODS
 from crust.models import build_model
-from crust.runs.data import labels_of
+from crust.runs.data import examples_of_spec, load_data, options_of, with_labels
+from crust.runs.folder import RunFolder
 from crust.training import checkpoint
 from crust.training.context import Context
 from crust.training.distributed import Processes
@@ -59,8 +58,8 @@ class Reopened:
     """
 
     def __init__(self, folder: str | Path, train: Examples, truth: NDArray[np.int64] | None = None):
-        self.folder = Path(folder)
-        self.config = config_of(self.folder)
+        self.folder = RunFolder(folder)
+        self.config = self.folder.config()
         if not self.config["built"]:
             raise InputError(
                 f"the run in {folder} trained a network of your own, a {self.config['model']}: "
@@ -83,7 +82,7 @@ class Reopened:
     @property
     def epochs(self) -> list[int]:
         """Epochs that can be looked at: 0 before the first step, then those whose checkpoints are there."""
-        return [0, *(int(path.name) for path in checkpoint.numbered(self.folder / "checkpoint"))]
+        return [0, *(int(path.name) for path in checkpoint.numbered(self.folder.checkpoint_dir))]
 
     def hold(self, epochs: Sequence[int] | None = None, most: int = 6) -> list[int]:
         """Read the checkpoints of some epochs now, since a run that goes on removes old ones; return which they are.
@@ -128,7 +127,7 @@ class Reopened:
         method = METHODS[self.method](own)
         memory = self._content(epoch)["method"]
         if memory:
-            method.load_state(_part(memory, rows, len(self.examples)))
+            method.load_state(_rows_of_state(memory, rows, len(self.examples)))
         part = self.examples.subset(rows)
         context = Context(
             part,
@@ -159,7 +158,7 @@ class Reopened:
                 f"the run in {self.folder} has no checkpoint of epoch {epoch}, only of {there}: "
                 "choose among these, or train with --keep-every N to keep more"
             )
-        content = checkpoint.read(self.folder / "checkpoint" / f"{epoch:06d}")
+        content = checkpoint.read(self.folder.checkpoint_dir / f"{epoch:06d}")
         self._held[epoch] = {"networks": content["networks"][:1], "method": content["method"]}
         return self._held[epoch]
 
@@ -183,32 +182,22 @@ def reopen(
     data_dir: str | Path | None = None,
     human_labels: str | Path | None = None,
 ) -> Reopened:
-    """A run of an experiment, whose specification lies in its folder as spec.json, or is given."""
-    place = Path(folder) / "spec.json"
-    if spec is None:
-        try:
-            spec = json.loads(place.read_text())
-        except (OSError, ValueError):
-            raise InputError(f"{place} does not say what was run: give the specification of the run") from None
-    assert spec is not None
-    bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"])
-    given, truth = labels_of(bundle, spec["labels"], spec["experiment"]["seed"], human_labels)
-    return Reopened(folder, bundle.train.with_labels(given), truth)
+    """A run with its data, as its recipe or its specification says, or as a specification that is given says."""
+    run = RunFolder(folder)
+    run.config()
+    if spec is None and run.trained_by == "recipe":
+        options, seed = options_of(run, data_dir=None if data_dir is None else str(data_dir))
+        examples, truth, _ = with_labels(load_data(options), options, seed)
+        return Reopened(folder, examples, truth)
+    if spec is None and run.trained_by is None:
+        raise InputError(
+            f"{run} does not say what it was trained on, as runs of crust train do: use crust.theory from Python"
+        )
+    examples, truth = examples_of_spec(run.spec() if spec is None else spec, data_dir, human_labels)
+    return Reopened(folder, examples, truth)
 
 
-def config_of(folder: str | Path) -> dict[str, Any]:
-    """What a run's folder says about it."""
-    try:
-        found = yaml.safe_load((Path(folder) / "config.yaml").read_text())
-        if not isinstance(found, dict) or "method" not in found:
-            raise ValueError("it is no config")
-    except (OSError, yaml.YAMLError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{folder} holds no run ({reason}): give the folder of one") from None
-    return found
-
-
-def _part(state: dict[str, Any], rows: NDArray[np.int64], n: int) -> dict[str, Any]:
+def _rows_of_state(state: dict[str, Any], rows: NDArray[np.int64], n: int) -> dict[str, Any]:
     """A method's memory of some examples; its last coreset is left out, since it is chosen anew."""
     return {
         name: value[rows] if isinstance(value, np.ndarray) and value.shape[:1] == (n,) else value

@@ -1,7 +1,4 @@
-"""The data of a run opened again, to show its examples.
-
-The data of a recipe, with the labels it is trained on: for training, and for whatever opens a run again.
-"""
+"""The data of a run: as its recipe or its specification names it, with the labels that it is trained on, and shown."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crust.errors import CrustError, InputError
-from crust.runs import recipe as recipes
+from crust.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,35 +18,30 @@ if TYPE_CHECKING:
     from crust.report.previews import Looks
 
 
-MOVES = "moves.csv"  # in the folder of a run: the files that its corrections move
-
 log = logging.getLogger("crust.cli")
 
 
-def options_of(run: Path, data: str | None = None, data_dir: str | None = None) -> tuple[dict[str, Any], int]:
+def options_of(run: RunFolder, data: str | None = None, data_dir: str | None = None) -> tuple[dict[str, Any], int]:
     """What the run was trained on, as its recipe says, or as is given; and its seed."""
-    options: dict[str, Any] = {}
-    settings: dict[str, Any] = {}
-    if (run / "recipe.yaml").is_file():
-        options, settings = recipes.merge(recipes.read(run / "recipe.yaml"), {}, {})
+    options, settings = run.recipe() if run.trained_by == "recipe" else ({}, {})
     if data is not None:
         options["data"] = data
     if data_dir is not None:
         options["data_dir"] = data_dir
-    if options.get("data") is None and not (run / "spec.json").is_file():
+    if options.get("data") is None and run.trained_by != "spec":
         raise InputError(f"{run} does not say what it was trained on, as runs of crust train do: name it with --data")
     return options, int(settings.get("seed", 0))
 
 
-def looks_of(run: Path, table: Any, data: str | None = None, data_dir: str | None = None) -> Looks:
+def looks_of(run: RunFolder, table: Any, data: str | None = None, data_dir: str | None = None) -> Looks:
     """How to show the examples of a run's audit; an `InputError` where the data is not there or is not the same."""
     from crust.data.load import NAMES
 
     options, seed = options_of(run, data, data_dir)
     path = Path(str(options.get("data")))
     if path.is_dir() and str(path) not in NAMES:
-        return _files(run, path, table)
-    examples = _examples(run, options, seed, data_dir)
+        return _looks_of_files(run, path, table)
+    examples = _training_examples(run, options, seed, data_dir)
     from crust.data import matrix_io
     from crust.report.previews import numbers_of, pictures_of, rows_of
 
@@ -63,7 +55,7 @@ def looks_of(run: Path, table: Any, data: str | None = None, data_dir: str | Non
 
 
 def looks_or_reason(
-    run: Path, table: Any, data: str | None = None, data_dir: str | None = None
+    run: RunFolder, table: Any, data: str | None = None, data_dir: str | None = None
 ) -> tuple[Looks | None, str | None]:
     """The same, or why there are none; but what the user names on the command line must be right."""
     try:
@@ -83,7 +75,7 @@ def looks_of_file(data: str, n: int) -> Looks:
     found: Looks
     if path.suffix.lower() == ".txt":
         try:
-            lines = _lines(path)
+            lines = _texts_of_file(path)
         except OSError as error:
             raise InputError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
         count, found = len(lines), Rows(["text"], lambda index: [lines[index]])
@@ -94,14 +86,14 @@ def looks_of_file(data: str, n: int) -> Looks:
     else:
         with matrix_io.reading(path):
             values = matrix_io.open_array(*matrix_io.split_spec(data))
-        found = _array(values, path.name)
+        found = _looks_of_array(values, path.name)
         count = len(values)
     if count != n:
         raise InputError(f"{path.name} has {count:,} examples, but there are {n:,} labels: give the same ones")
     return found
 
 
-def _lines(path: Path) -> list[str]:
+def _texts_of_file(path: Path) -> list[str]:
     """One text a line. A text may hold form feeds and whatever else Unicode takes for the end of a line."""
     lines = path.read_bytes().decode("utf-8", errors="replace").split("\n")
     if not lines[-1]:  # after the end of the last line
@@ -109,7 +101,7 @@ def _lines(path: Path) -> list[str]:
     return [line.removesuffix("\r") for line in lines]
 
 
-def _array(values: Any, name: str) -> Looks:
+def _looks_of_array(values: Any, name: str) -> Looks:
     """The rows of a matrix, or images; whatever else there is could not be shown."""
     from crust.report.previews import Pictures, as_image, is_image, numbers_of
 
@@ -121,7 +113,7 @@ def _array(values: Any, name: str) -> Looks:
     return numbers_of(values) if values.ndim == 2 else Pictures(lambda index: as_image(values[index]))
 
 
-def _files(run: Path, root: Path, table: Any) -> Looks:
+def _looks_of_files(run: RunFolder, root: Path, table: Any) -> Looks:
     """Images in class folders: the files themselves, larger than the network saw them."""
     from crust.data.image_folder import train_root
     from crust.report.previews import files_of
@@ -130,39 +122,35 @@ def _files(run: Path, root: Path, table: Any) -> Looks:
         raise InputError(f"the audit does not name the files of {root}: train again with crust train {root}")
     base = train_root(root)
     position = dict(zip(table["index"].tolist(), table["id"].astype(str).tolist(), strict=True))
-    found = files_of(base, position | _moved(run, base, position))
+    found = files_of(base, position | _files_moved(run, base, position))
     if found.missing is not None:
         log.warning("%s", found.missing)
     return found
 
 
-def _moved(run: Path, base: Path, names: dict[int, str]) -> dict[int, str]:
-    """Where files are that `--apply --move` has moved since the audit."""
+def _files_moved(run: RunFolder, base: Path, names: dict[int, str]) -> dict[int, str]:
+    """Where files are that `crust apply --move` has moved since the audit."""
     from crust.corrections import read_moves
     from crust.corrections.move_image_files import done
 
     try:
-        moves = read_moves(run / MOVES)
+        moves = read_moves(run.moves_path)
     except InputError:  # none, or not ours: then nothing is known to be moved
         return {}
     return {one.index: one.new for one in done(base, moves) if names.get(one.index) == one.old}
 
 
-def _examples(run: Path, options: dict[str, Any], seed: int, data_dir: str | None) -> Any:
-    import json
+def training_examples(run: RunFolder, data: str | None = None, data_dir: str | None = None) -> Examples:
+    """What a run was trained on, with the labels it was given; an `InputError` where that is not there any more."""
+    return _training_examples(run, *options_of(run, data, data_dir), data_dir)
 
-    import yaml
 
+def _training_examples(run: RunFolder, options: dict[str, Any], seed: int, data_dir: str | None) -> Examples:
     if options.get("data") is not None:
         examples = with_labels(load_data(options), options, seed)[0]
     else:
-        from crust.data import load
-
-        spec = json.loads((run / "spec.json").read_text(encoding="utf-8"))
-        bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"])
-        examples = bundle.train.with_labels(labels_of(bundle, spec["labels"], spec["experiment"]["seed"], None)[0])
-    expected = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8")).get("data")
-    if examples.fingerprint() != expected:
+        examples = examples_of_spec(run.spec(), data_dir)[0]
+    if examples.fingerprint() != run.config().get("data"):
         raise InputError(f"{options.get('data')} is not what the run in {run} was trained on: name it with --data")
     return examples
 
@@ -181,7 +169,7 @@ def with_labels(bundle: Bundle, options: dict[str, Any], seed: int) -> tuple[Exa
 
     examples = bundle.train
     if options.get("noise") is not None:
-        noise = _noise(bundle, str(options["noise"]), seed)
+        noise = _make_noise(bundle, str(options["noise"]), seed)
         return examples.with_labels(noise.labels), examples.labels, noise
     found = {}
     for name in ("labels", "true_labels"):
@@ -192,7 +180,7 @@ def with_labels(bundle: Bundle, options: dict[str, Any], seed: int) -> tuple[Exa
     return examples, found.get("true_labels"), None
 
 
-def _noise(bundle: Bundle, text: str, seed: int) -> NoisyLabels:
+def _make_noise(bundle: Bundle, text: str, seed: int) -> NoisyLabels:
     from crust.noise import make_noisy_labels, parse_noise
 
     examples, features = bundle.train, None
@@ -207,7 +195,18 @@ def _noise(bundle: Bundle, text: str, seed: int) -> NoisyLabels:
     )
 
 
-def labels_of(
+def examples_of_spec(
+    spec: dict[str, Any], data_dir: str | Path | None = None, human_labels: str | Path | None = None
+) -> tuple[Examples, NDArray[np.int64] | None]:
+    """The examples with the labels of an experiment's specification, and the true labels where they are known."""
+    from crust.data import load
+
+    bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"])
+    given, truth = labels_of_spec(bundle, spec["labels"], spec["experiment"]["seed"], human_labels)
+    return bundle.train.with_labels(given), truth
+
+
+def labels_of_spec(
     bundle: Bundle, labels: str, seed: int, human_labels: str | Path | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
     """The labels to train on, and the true ones where they are known."""

@@ -1,6 +1,6 @@
-"""The folder of a run: begun, gone on with, and finished.
+"""The folder of a run. `RunFolder` alone knows the names of its files, and how a run is begun and opened again.
 
-What a run was made with, for the record. None of it is part of what makes a run the same run.
+Nothing here needs torch until a run is trained or its history is read: reports and reviews open runs too.
 """
 
 from __future__ import annotations
@@ -8,62 +8,306 @@ from __future__ import annotations
 import json
 import logging
 import platform
+import shlex
+from collections.abc import Callable
+from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import Any
-
-import yaml
+from typing import TYPE_CHECKING, Any
 
 from crust._util.atomic_write import write_atomic
 from crust.errors import InputError
-from crust.runs.result import Result
-from crust.training import checkpoint
-from crust.training.distributed import Processes
-from crust.training.recorder import Recorder
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import torch
+
+    from crust.noise import NoisyLabels
+    from crust.review import Store
+    from crust.runs.result import Result
+    from crust.training.recorder import History, Recorder
+
+__all__ = ["RunFolder"]
+
+REPORT = "report.html"
+LISTS = ("medoids", "medoid_labels")  # columns of the audit that Parquet gives back as arrays
+NEEDED = ("index", "given_label", "predicted_label", "predicted_prob", "label_quality", "selection_rate", "is_held_out")
+
+log = logging.getLogger("crust")
 
 
-def open_run(folder: Path, config: dict[str, Any], recorder: Recorder, resume: bool) -> dict[str, Any]:
-    """Begin a run in a folder, or go on with the one that is there; what it is made with, for the record."""
-    processes = recorder.context.processes
-    found = checkpoint.newest(folder / "checkpoint") if (folder / "checkpoint").exists() else None
-    processes.wait()  # all have looked before the first one writes
-    if found is not None and not resume:
-        raise InputError(f"{folder} holds a run already: resume it, or choose another folder")
-    if found is None:
+class RunFolder:
+    """All that is known about a run's folder.
+
+    | file | what it holds | written |
+    |---|---|---|
+    | config.yaml | the settings, fingerprints of the data, versions | when the run begins, and at its end |
+    | recipe.yaml, encoding.json, noise.npz | what `crust train` was asked for, how it read the data, made noise | " |
+    | spec.json | the specification, of a run of `crust reproduce` | " |
+    | history.jsonl, checkpoint/ | a line an epoch; all that is needed to go on | after every epoch |
+    | model.safetensors, audit.parquet | the model that is kept; one row a training example | at the end |
+    | verified.json, verification/ | how far the audit can be trusted; the training that says so | `crust verify` |
+    | review.sqlite | the decisions of people | `crust review` |
+    | report.html, moves.csv, corrected.* | the page; files to move; corrected labels | `crust report`, `apply` |
+
+    Args:
+        path: the folder; it need not be there yet.
+
+    Example:
+        >>> run = RunFolder("runs/a")
+        >>> run.audit_path.name, run.trained_by
+        ('audit.parquet', None)
+    """
+
+    def __init__(self, path: str | Path | RunFolder):
+        self.path = Path(path)
+        self.config_path = self.path / "config.yaml"
+        self.history_path = self.path / "history.jsonl"
+        self.checkpoint_dir = self.path / "checkpoint"
+        self.model_path = self.path / "model.safetensors"
+        self.audit_path = self.path / "audit.parquet"
+        self.recipe_path = self.path / "recipe.yaml"
+        self.encoding_path = self.path / "encoding.json"
+        self.noise_path = self.path / "noise.npz"
+        self.spec_path = self.path / "spec.json"
+        self.report_path = self.path / REPORT
+        self.verified_path = self.path / "verified.json"
+        self.review_path = self.path / "review.sqlite"
+        self.moves_path = self.path / "moves.csv"
+        self._at_begin: dict[Path, Callable[[], None]] = {}  # what writes them
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def verification(self) -> RunFolder:
+        """The second training, with injected label errors, which is a run of its own inside this one."""
+        return RunFolder(self.path / "verification")
+
+    def corrected_path(self, suffix: str) -> Path:
+        """Where corrected labels, or data with them, go by default."""
+        return self.path / f"corrected{suffix}"
+
+    # ------------------------------------------------------------ opened again
+
+    @property
+    def trained_by(self) -> str | None:
+        """By what the run says which data it was trained on: its `recipe`, its `spec`, or nothing."""
+        return "recipe" if self.recipe_path.is_file() else "spec" if self.spec_path.is_file() else None
+
+    def config(self) -> dict[str, Any]:
+        """The settings of the run, and fingerprints of its data; there as soon as it has begun."""
+        import yaml
+
+        if not self.path.is_dir():
+            raise InputError(f"there is no folder {self}: give the folder of a run")
+        if not self.config_path.is_file():
+            raise InputError(f"{self} holds no run: give the folder of one")
+        try:
+            found = yaml.safe_load(self.config_path.read_text(encoding="utf-8"))
+            if not isinstance(found, dict) or "method" not in found:
+                raise ValueError("it is no config")
+        except (OSError, UnicodeDecodeError, yaml.YAMLError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+            raise InputError(f"{self} holds no run ({reason}): give the folder of one") from None
+        self._refuse_earlier_version(found)
+        return found
+
+    def _refuse_earlier_version(self, config: dict[str, Any]) -> None:
+        if "lr_milestones" not in (config.get("experiment") or {}):
+            raise InputError(f"the run in {self} is of an earlier version of crust: train it again")
+
+    def audit(self) -> tuple[pd.DataFrame, list[Any]]:
+        """The audit's table that a finished run has left, and the classes in the order of their numbers."""
+        config = self.config()
+        if not self.audit_path.is_file():
+            raise InputError(f"{self} holds no audit yet: let the run end with crust train --resume -o {self}")
+        try:
+            table = self.audit_table()
+            classes = list(config["classes"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InputError(f"the audit in {self} cannot be read: {' '.join(str(error).split())}") from None
+        self._check_audit(table, classes)
+        return table, classes
+
+    def audit_table(self) -> pd.DataFrame:
+        """The table as it was written, unchecked."""
+        import pandas as pd
+
+        table = pd.read_parquet(self.audit_path)
+        for name in LISTS:
+            if name in table:
+                table[name] = [list(row) if isinstance(row, list) else row.tolist() for row in table[name]]
+        return table
+
+    def _check_audit(self, table: pd.DataFrame, classes: list[Any]) -> None:
+        """Refuse a table that no run has left."""
+        again = f"copy {self.audit_path.name} and {self.config_path.name} from the same run again"
+        lacking = [name for name in NEEDED if name not in table]
+        if lacking:
+            raise InputError(f"the audit in {self} has no column {lacking[0]!r}: {again}")
+        if not len(table):
+            raise InputError(f"the audit in {self} has no rows: {again}")
+        for name in ("given_label", "predicted_label"):
+            odd = table[name][~table[name].isin(classes)]
+            if len(odd):
+                what = f"the {name} {str(odd.iloc[0])!r}, which is none of the run's classes"
+                raise InputError(f"the audit in {self} has {what}: {again}")
+
+    def history(self) -> History:
+        """What was measured, epoch by epoch."""
+        from crust.training.recorder import History
+
+        if not self.history_path.is_file():
+            raise InputError(f"{self} holds no history: give the folder of a finished run")
+        return History.load(self.history_path)
+
+    def seconds(self) -> float:
+        """How long the training took.
+
+        Example:
+            >>> import tempfile
+            >>> run = RunFolder(tempfile.mkdtemp())
+            >>> _ = run.history_path.write_text('{"epoch": 0, "seconds": {"epoch": 2.0, "selection": 1.0}}\\n')
+            >>> run.seconds()
+            2.0
+        """
+        parts = [line.get("seconds", {}) for line in self.history()]
+        # selection is a part of the epoch
+        return float(sum(value for part in parts for name, value in part.items() if name != "selection"))
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        """Those of the model that is kept."""
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        try:
+            return load_file(self.model_path)
+        except (OSError, SafetensorError) as error:
+            raise InputError(f"{self} holds no finished run: {error}") from None
+
+    def recipe(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What `crust train` was asked for: options, which name the data, and settings."""
+        from crust.runs.recipe import merge_recipe, read_recipe
+
+        return merge_recipe(read_recipe(self.recipe_path), {}, {})
+
+    def spec(self) -> dict[str, Any]:
+        """The specification of a run of `crust reproduce`."""
+        try:
+            return dict(json.loads(self.spec_path.read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            raise InputError(f"{self.spec_path} does not say what was run: give the specification of the run") from None
+
+    def encoding(self) -> dict[str, Any]:
+        """How `crust train` has read the data, so that new data is read in the same way."""
+        try:
+            return dict(json.loads(self.encoding_path.read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            raise InputError(
+                f"{self} does not say how its data was read, as runs of crust train do: "
+                "predict from Python with crust.load(run).predict(data)"
+            ) from None
+
+    def verified(self) -> dict[str, Any] | None:
+        """How far the audit can be trusted, as `crust verify` has found; None where nobody has asked."""
+        from crust.audit.accuracy.verified_file import read_verified
+
+        return read_verified(self.verified_path)
+
+    def review_store(
+        self, table: pd.DataFrame, classes: list[Any], path: Path | None = None, *, new: bool = False
+    ) -> Store:
+        """The database of the run's review, or another one for it; a new one where that is asked for."""
+        from crust.review import Store, run_key
+
+        place = self.review_path if path is None else path
+        if not new and not place.is_file():
+            raise InputError(f"{self} has no review yet: begin one with crust review {shlex.quote(str(self))}")
+        return Store(place, run_key(table, classes), table["index"].tolist(), len(classes))
+
+    # ------------------------------------------------------------ begun and finished
+
+    def remember_data(self, recipe: str, encoding: dict[str, Any], noise: NoisyLabels | None = None) -> None:
+        """What says which data the run is trained on, for those who open it again; written once it begins."""
+        text = json.dumps(encoding, ensure_ascii=False, default=json_value)
+        self._at_begin = {
+            self.recipe_path: partial(write_atomic, self.recipe_path, recipe.encode()),
+            self.encoding_path: partial(write_atomic, self.encoding_path, text.encode()),
+        }
+        if noise is not None:
+            self._at_begin[self.noise_path] = partial(noise.save, self.noise_path)
+
+    def write_spec(self, spec: dict[str, Any]) -> None:
+        """The same for a run of `crust reproduce`."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_atomic(self.spec_path, json.dumps(spec, indent=1).encode())
+
+    def begin(self, config: dict[str, Any], recorder: Recorder, resume: bool) -> dict[str, Any]:
+        """Begin a run, or go on with the one that is there; what it is made with, for the record."""
+        from crust.training import checkpoint
+
+        processes = recorder.context.processes
+        found = checkpoint.newest(self.checkpoint_dir) if self.checkpoint_dir.exists() else None
+        processes.wait()  # all have looked before the first one writes
+        if found is None:
+            made_with = {"versions": versions()}
+        else:
+            if not resume:
+                raise InputError(f"{self} holds a run already: resume it, or choose another folder")
+            self._load_checkpoint(found, config, recorder)
+            made_with = versions_so_far(self._written_config(), self.path) if processes.first else {}
         if processes.first:
             try:
-                folder.mkdir(parents=True, exist_ok=True)
+                self.path.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise InputError(f"cannot make the folder {folder}: {error.strerror or error}") from None
-        made_with = {"versions": versions()}
-        _write_config(folder, {**config, **made_with}, processes)
+                raise InputError(f"cannot make the folder {self}: {error.strerror or error}") from None
+            for path, write in self._at_begin.items():
+                if found is None or not path.exists():
+                    write()
+            if found is None or any(self._written_config().get(name) != value for name, value in made_with.items()):
+                self._write_config({**config, **made_with})
         return made_with
-    changed = _differences(found["identity"], json.loads(json.dumps(config)))
-    if changed:
-        raise InputError(f"the run in {folder} cannot go on, since this has changed: {', '.join(changed)}")
-    try:
-        recorder.load(found)
-    except RuntimeError as error:
-        raise InputError(f"the run in {folder} had another model: {str(error).splitlines()[0]}") from None
-    begun = _written_config(folder)
-    made_with = went_on(begun, folder) if processes.first else {}
-    if any(begun.get(name) != value for name, value in made_with.items()):
-        _write_config(folder, {**config, **made_with}, processes)
-    return made_with
 
+    def _load_checkpoint(self, found: dict[str, Any], config: dict[str, Any], recorder: Recorder) -> None:
+        self._refuse_earlier_version(found["identity"])
+        changed = _differences(found["identity"], json.loads(json.dumps(config)))
+        if changed:
+            raise InputError(f"the run in {self} cannot go on, since this has changed: {', '.join(changed)}")
+        try:
+            recorder.load(found)
+        except RuntimeError as error:
+            raise InputError(f"the run in {self} had another model: {str(error).splitlines()[0]}") from None
 
-def _write_config(folder: Path, config: dict[str, Any], processes: Processes) -> None:
-    if processes.first:
-        write_atomic(folder / "config.yaml", yaml.safe_dump(config, sort_keys=False).encode())
+    def finish(self, result: Result) -> None:
+        """Leave the kept model and the audit; and what was found out about the noise, beside the settings."""
+        from safetensors.torch import save
 
+        trained = result.model.state_dict()
+        weights = {name: value.detach().to("cpu", copy=True).contiguous() for name, value in trained.items()}
+        write_atomic(self.model_path, save(weights))
+        self._write_config(result.config)
+        buffer = BytesIO()
+        result.audit().to_parquet(buffer)
+        write_atomic(self.audit_path, buffer.getvalue())
 
-def _written_config(folder: Path) -> dict[str, Any]:
-    """The config.yaml of a run, or nothing: the checkpoint holds all that counts."""
-    try:
-        found = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    def _write_config(self, config: dict[str, Any]) -> None:
+        import yaml
+
+        write_atomic(self.config_path, yaml.safe_dump(config, sort_keys=False).encode())
+
+    def _written_config(self) -> dict[str, Any]:
+        """What config.yaml says of a run that goes on, or nothing: the checkpoint holds all that counts."""
+        import yaml
+
+        try:
+            found = yaml.safe_load(self.config_path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError):
+            return {}
+        return found if isinstance(found, dict) else {}
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> list[str]:
@@ -77,24 +321,13 @@ def _differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> 
     return found
 
 
-def finish_run(folder: Path, result: Result) -> None:
-    """Leave the kept model and the audit in the run's folder."""
-    from safetensors.torch import save
-
-    trained = result.model.state_dict()
-    weights = {name: value.detach().to("cpu", copy=True).contiguous() for name, value in trained.items()}
-    write_atomic(folder / "model.safetensors", save(weights))
-    write_atomic(folder / "config.yaml", yaml.safe_dump(result.config, sort_keys=False).encode())
-    buffer = BytesIO()
-    result.audit().to_parquet(buffer)
-    write_atomic(folder / "audit.parquet", buffer.getvalue())
-
-
-log = logging.getLogger("crust")
+def json_value(value: Any) -> Any:
+    """What JSON does not know, such as numpy's numbers among class names."""
+    return value.item() if hasattr(value, "item") else str(value)
 
 
 def versions() -> dict[str, Any]:
-    """The versions of what computes, the platform, and the number of threads.
+    """The versions of what computes, the platform, and the number of threads: none of it makes a run another run.
 
     Example:
         >>> sorted(versions())
@@ -115,7 +348,7 @@ def versions() -> dict[str, Any]:
     }
 
 
-def went_on(begun: dict[str, Any], folder: Path) -> dict[str, Any]:
+def versions_so_far(begun: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The record of a run that goes on: what it was begun with, and all that was different later; says so.
 
     Args:
@@ -124,7 +357,7 @@ def went_on(begun: dict[str, Any], folder: Path) -> dict[str, Any]:
 
     Example:
         >>> now = versions()
-        >>> went_on({"versions": now}, Path("runs/a")) == {"versions": now}
+        >>> versions_so_far({"versions": now}, Path("runs/a")) == {"versions": now}
         True
     """
     now = versions()

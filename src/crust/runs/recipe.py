@@ -31,28 +31,28 @@ OPTIONS = (
 )
 
 
-def names() -> list[str]:
+def recipe_names() -> list[str]:
     """The recipes that come with crust.
 
     Example:
-        >>> names()
+        >>> recipe_names()
         ['cifar10-paper', 'webvision-paper']
     """
     return sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 
-def read(recipe: str | Path) -> dict[str, Any]:
+def read_recipe(recipe: str | Path) -> dict[str, Any]:
     """A recipe from a file, or one of ours by name.
 
     Example:
-        >>> read("cifar10-paper")["epochs"]
+        >>> read_recipe("cifar10-paper")["epochs"]
         120
     """
     import yaml
 
     path = Path(recipe)
     if path.suffix.lower() not in (".yaml", ".yml"):
-        path = FOLDER / f"{choices(str(recipe), [*names(), 'FILE.yaml'], 'recipe')}.yaml"
+        path = FOLDER / f"{choices(str(recipe), [*recipe_names(), 'FILE.yaml'], 'recipe')}.yaml"
     try:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -92,7 +92,7 @@ def parse_settings(words: Iterable[str]) -> dict[str, Any]:
     return found
 
 
-def merge(
+def merge_recipe(
     base: dict[str, Any], given: dict[str, Any], settings: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """A recipe with what the command line says above it: options, and settings.
@@ -100,7 +100,7 @@ def merge(
     Settings of the recipe's own method are left out where another method is asked for.
 
     Example:
-        >>> merge({"method": "erm", "epochs": 3, "limit": 9}, {"limit": 5}, {"seed": 1})
+        >>> merge_recipe({"method": "erm", "epochs": 3, "limit": 9}, {"limit": 5}, {"seed": 1})
         ({'limit': 5, 'method': 'erm'}, {'epochs': 3, 'seed': 1})
     """
     from crust.methods import METHODS
@@ -123,23 +123,23 @@ def merge(
     return options, kept | settings
 
 
-def full(options: dict[str, Any], experiment: Any, own: Any) -> str:
+def recipe_text(options: dict[str, Any], experiment: Any, own: Any) -> str:
     """The recipe of a run with every setting, as YAML; it means the same from any folder."""
     import yaml
 
-    given = anywhere(options)
+    given = absolute_paths(options)
     chosen = {name: given[name] for name in OPTIONS if given.get(name) is not None}
     values = experiment.model_dump(mode="json", exclude={"stop_after"}) | own.model_dump(mode="json")
     return yaml.safe_dump(chosen | values, sort_keys=False, allow_unicode=True)
 
 
-def anywhere(options: dict[str, Any]) -> dict[str, Any]:
+def absolute_paths(options: dict[str, Any]) -> dict[str, Any]:
     """The options with every path made absolute, so that a run goes on from whatever folder it is called.
 
     Example:
-        >>> anywhere({"data": "digits", "epochs": 3})
+        >>> absolute_paths({"data": "digits", "epochs": 3})
         {'data': 'digits', 'epochs': 3}
-        >>> Path(anywhere({"labels": "human.npz:worse"})["labels"]).is_absolute()
+        >>> Path(absolute_paths({"labels": "human.npz:worse"})["labels"]).is_absolute()
         True
     """
     from crust.data.load import NAMES
@@ -147,7 +147,7 @@ def anywhere(options: dict[str, Any]) -> dict[str, Any]:
     found = dict(options)
     for name in ("data", "test", "labels", "true_labels", "data_dir"):
         value = options.get(name)
-        if value is not None and not (name in ("data", "test") and _is_name(str(value), NAMES, name)):
+        if value is not None and not (name in ("data", "test") and _is_dataset_name(str(value), NAMES, name)):
             found[name] = os.path.abspath(str(value))  # noqa: PTH100  (links stay as they are)
     kind, _, file = str(options.get("noise") or "").partition(":")
     if kind == "matrix":
@@ -157,6 +157,6 @@ def anywhere(options: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _is_name(value: str, known: Iterable[str], option: str) -> bool:
+def _is_dataset_name(value: str, known: Iterable[str], option: str) -> bool:
     """Whether a dataset is meant by name; a test set of such a name may be a folder."""
     return value in known and not (option == "test" and Path(value).exists())

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import yaml
 from numpy.typing import NDArray
 from torch import nn
 
@@ -17,7 +16,7 @@ from crust.audit import audit_table, duplicates
 from crust.data import Examples, batches, from_arrays
 from crust.errors import InputError
 from crust.models import build_model
-from crust.runs.audit_table import read_table
+from crust.runs.folder import RunFolder
 from crust.training.recorder import History, Recorder
 
 
@@ -49,10 +48,9 @@ class Result:
     def audit(self) -> Any:
         """One row a training example, as a pandas DataFrame: the given label, a better one, and how much to doubt."""
         if self.recorder is None:
-            path = None if self.run_dir is None else self.run_dir / "audit.parquet"
-            if path is None or not path.exists():
+            if self.run_dir is None or not RunFolder(self.run_dir).audit_path.exists():
                 raise InputError("this run has kept no audit: train it to the end")
-            return read_table(path)
+            return RunFolder(self.run_dir).audit()[0]
         recorder = self.recorder
         context = recorder.context
         held = None
@@ -131,15 +129,8 @@ def load(run_dir: str | Path, model: nn.Module | None = None) -> Result:
         >>> bool((load(folder).predict(digits.test) == trained.predict(digits.test)).all())
         True
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    folder = Path(run_dir)
-    try:
-        config = yaml.safe_load((folder / "config.yaml").read_text())
-        weights = load_file(folder / "model.safetensors")
-    except (OSError, yaml.YAMLError, SafetensorError) as error:
-        raise InputError(f"{folder} holds no finished run: {error}") from None
+    folder = RunFolder(run_dir)
+    config, weights = folder.config(), folder.weights()
     if model is None:
         if not config["built"]:
             raise InputError(f"the run in {folder} trained a {config['model']} of yours: give such a network as model")
@@ -149,4 +140,4 @@ def load(run_dir: str | Path, model: nn.Module | None = None) -> Result:
         model.load_state_dict(weights)
     except RuntimeError as error:
         raise InputError(f"the weights in {folder} do not fit the model: {str(error).splitlines()[0]}") from None
-    return Result(model, History.load(folder / "history.jsonl"), config, config["classes"], None, folder)
+    return Result(model, folder.history(), config, config["classes"], None, folder.path)

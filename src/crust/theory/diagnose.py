@@ -133,7 +133,7 @@ def diagnose(
             say(f"epoch {chosen[-1]}: the theorem")
             found = guarantee_of(problem, members.indices, members.weights, None, max_steps, 0)
     return Diagnosis(
-        run.folder.name,
+        run.folder.path.name,
         run.method,
         run.config["model"],
         problem.jacobian.m,

@@ -86,12 +86,14 @@ class Recorder:
         state: RunState,
         *,
         tests: dict[str, Examples],
-        folder: Path | None,
+        checkpoint_dir: Path | None,
+        history_path: Path | None,
         identity: dict[str, Any],
         report: Callable[[dict[str, Any]], None] | None = None,
     ):
         self.context, self.method, self.state = context, state.plan.method, state
-        self.tests, self.folder, self.identity, self.report = tests, folder, identity, report
+        self.tests, self.identity, self.report = tests, identity, report
+        self.checkpoint_dir, self.history_path = checkpoint_dir, history_path
         self.history = History()
         self.watch = Watch(context.n, context.classes)
         self.watch_validation = None
@@ -170,7 +172,7 @@ class Recorder:
     # ------------------------------------------------------------ on disk
 
     def save(self) -> None:
-        if self.folder is None or not self.context.processes.first:
+        if self.checkpoint_dir is None or self.history_path is None or not self.context.processes.first:
             return
         context = self.context
         content = {
@@ -185,8 +187,8 @@ class Recorder:
             "looks": context.looks(),
             "cost": dataclasses.asdict(context.cost),
         }
-        checkpoint.save(self.folder / "checkpoint", self.state.epochs_done, content, context.settings.keep_every)
-        self.history.save(self.folder / "history.jsonl")
+        checkpoint.save(self.checkpoint_dir, self.state.epochs_done, content, context.settings.keep_every)
+        self.history.save(self.history_path)
 
     def load(self, content: dict[str, Any]) -> None:
         context = self.context

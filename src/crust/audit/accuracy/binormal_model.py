@@ -1,7 +1,7 @@
-"""How many labels are wrong, from how many of the planted ones and how many of all are above some thresholds.
+"""How many labels are wrong, from how many of the injected ones and how many of all are above some thresholds.
 
 All that is above a threshold is wrong or right: F = ηW + (1 − η)R. W, the share of the wrong ones that is found, is
-what is found of the planted ones. R, the share of the right ones that is doubted all the same, is not known. At high
+what is found of the injected ones. R, the share of the right ones that is doubted all the same, is not known. At high
 thresholds it would be next to nothing if the network knew the data; networks that do not know it doubt right labels of
 hard examples too. So R is taken to follow W by the usual curve of detection (binormal: Φ⁻¹(R) = −A + B Φ⁻¹(W)), whose
 two numbers are fitted together with η. The true curves of five runs on CIFAR-10 are straight in these terms (within
@@ -9,7 +9,7 @@ two numbers are fitted together with η. The true curves of five runs on CIFAR-1
 0.9 and 1.0 the first came nearest under symmetric noise of 0.2 (0.23 instead of 0.25) and did as well under 0.5.
 
 This alone would take a network's doubts about clean data for noise. So there is a bound: no more labels are wrong than
-are contradicted among the examples that the network is surest of, made up for what does not show there: of the planted
+are contradicted among the examples that the network is surest of, made up for what does not show there: of the injected
 labels it is known how many do (`crust.audit.accuracy.confident_disagreement`).
 """
 
@@ -33,110 +33,102 @@ EDGE = 1e-6
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What is known beforehand.
+class BinormalModel:
+    """The model, with what is known beforehand.
 
     Args:
-        planted: how many labels were planted.
+        injected: how many label errors were injected.
         examples: how many there are in all.
-        accidents: how often a planted label is right by accident, for each that was wrong before (`Plants`).
+        p_injected_is_true: how often an injected label is the true one, for each that was wrong before
+            (`InjectedErrors`).
         dropped: the share of all examples that was left out, most of them with wrong labels.
         surest: what the surest examples say.
+
+    Example:
+        >>> model, found = BinormalModel(2000, 10000), np.array([0.2, 0.4, 0.6, 0.8, 0.9])
+        >>> _, wrong, right = model.rates(found, np.array([0.0, 2.0, -0.16]))
+        >>> round(float(expit(model.fit(found, 0.3 * wrong + 0.7 * right)[0])), 2)
+        0.3
     """
 
-    planted: int
+    injected: int
     examples: int
-    accidents: float = 0.0
+    p_injected_is_true: float = 0.0
     dropped: float = 0.0
     surest: Surest = SILENT
 
+    def rates(self, injected: Array, x: Array) -> tuple[Array, Array, Array]:
+        """The noise rate, and the shares of the wrong and of the right labels above thresholds.
 
-def shares(planted: Array, x: Array, setting: Setting) -> tuple[Array, Array, Array]:
-    """The noise rate, and the shares of the wrong and of the right labels above thresholds.
+        Args:
+            injected: the share of the injected errors above them; a row for each row of `x` where there are several.
+            x: logit of the noise rate, A, log B; its last axis has length 3.
 
-    Args:
-        planted: the share of the planted labels above them; a row for each row of `x` where there are several.
-        x: logit of the noise rate, A, log B; its last axis has length 3.
-        setting: what is known beforehand.
+        Example:
+            >>> rate, wrong, right = BinormalModel(100, 1000).rates(np.array([0.5]), np.array([0.0, 2.0, 0.0]))
+            >>> float(rate), wrong.tolist(), right.round(4).tolist()
+            (0.5, [0.5], [0.0228])
+        """
+        rate, apart, slope = expit(x[..., :1]), x[..., 1:2], np.exp(x[..., 2:])
+        accident = np.clip(self.p_injected_is_true * (rate - self.dropped), 0.0, 0.5)
+        wrong = np.clip(injected, EDGE, 1 - EDGE)
+        for _ in range(10):  # injected labels that are right by accident are found as right ones are
+            right = ndtr(-apart + slope * ndtri(wrong))
+            wrong = np.clip((injected - accident * right) / (1 - accident), EDGE, 1 - EDGE)
+        return rate[..., 0], wrong, ndtr(-apart + slope * ndtri(wrong))
 
-    Example:
-        >>> rate, wrong, right = shares(np.array([0.5]), np.array([0.0, 2.0, 0.0]), Setting(100, 1000))
-        >>> float(rate), wrong.tolist(), right.round(4).tolist()
-        (0.5, [0.5], [0.0228])
-    """
-    rate, apart, slope = expit(x[..., :1]), x[..., 1:2], np.exp(x[..., 2:])
-    accident = np.clip(setting.accidents * (rate - setting.dropped), 0.0, 0.5)
-    wrong = np.clip(planted, EDGE, 1 - EDGE)
-    for _ in range(10):  # planted labels that are right by accident are found as right ones are
-        right = ndtr(-apart + slope * ndtri(wrong))
-        wrong = np.clip((planted - accident * right) / (1 - accident), EDGE, 1 - EDGE)
-    return rate[..., 0], wrong, ndtr(-apart + slope * ndtri(wrong))
+    def fit(self, injected: Array, everyone: Array) -> Array:
+        """Logit of the noise rate, A and log B that explain what is above the thresholds best.
 
+        Args:
+            injected: the share of the injected errors that is above each threshold, rising.
+            everyone: the same of all labels.
+        """
+        seen = (injected, everyone, self.surest.contradicted)
+        fits = [least_squares(self.residuals, start, bounds=(LOW, HIGH), args=seen) for start in STARTS]
+        return np.asarray(min(fits, key=lambda fit: fit.cost).x)
 
-def fitted(planted: Array, everyone: Array, setting: Setting) -> Array:
-    """Logit of the noise rate, A and log B that explain what is above the thresholds best.
+    def bootstrap(self, x: Array, injected: Array, everyone: Array, surest: Array) -> Array:
+        """What would have been fitted, about, to other numbers: one step of Gauss and Newton from the fit.
 
-    Args:
-        planted: the share of the planted labels that is above each threshold, rising.
-        everyone: the same of all labels.
-        setting: what is known beforehand.
+        Args:
+            x: the fit.
+            injected: a row of shares for each draw.
+            everyone: the same of all labels.
+            surest: the share of the surest that is contradicted, one for each draw.
 
-    Example:
-        >>> found = np.array([0.2, 0.4, 0.6, 0.8, 0.9])
-        >>> _, wrong, right = shares(found, np.array([0.0, 2.0, -0.16]), Setting(2000, 10000))
-        >>> x = fitted(found, 0.3 * wrong + 0.7 * right, Setting(2000, 10000))
-        >>> round(float(expit(x[0])), 2)
-        0.3
-    """
-    seen = (planted, everyone, setting.surest.contradicted, setting)
-    fits = [least_squares(_misfits, start, bounds=(LOW, HIGH), args=seen) for start in STARTS]
-    return np.asarray(min(fits, key=lambda fit: fit.cost).x)
+        Returns:
+            A row for each draw.
+        """
+        middle = (injected.mean(axis=0), everyone.mean(axis=0), self.surest.contradicted)
+        steps = 1e-4 * np.eye(3)
+        slopes = np.array([self.residuals(x + h, *middle) - self.residuals(x - h, *middle) for h in steps]).T / 2e-4
+        residuals = np.array([self.residuals(x, *draw) for draw in zip(injected, everyone, surest, strict=True)])
+        moves = (residuals - residuals.mean(axis=0)) @ np.linalg.pinv(slopes).T
+        found = np.clip(x - moves, LOW, HIGH)
+        rate = expit(x[0])  # moves along the rate itself: next to 0 its logit goes anywhere
+        found[:, 0] = np.clip(logit(np.clip(rate - rate * (1 - rate) * moves[:, 0], EDGE, 1 - EDGE)), LOW[0], HIGH[0])
+        return found
 
+    def draw_surest(self, count: int, rng: np.random.Generator) -> Array:
+        """What share of the surest might as well have been contradicted, in so many draws."""
+        sure = self.surest
+        shares = rng.binomial(sure.asked, sure.contradicted, count) / sure.asked
+        return np.asarray(shares * rng.normal(1.0, sure.spread, count))
 
-def redrawn(x: Array, planted: Array, everyone: Array, surest: Array, setting: Setting) -> Array:
-    """What would have been fitted, about, to other numbers: one step of Gauss and Newton from the fit.
-
-    Args:
-        x: the fit.
-        planted: a row of shares for each draw.
-        everyone: the same of all labels.
-        surest: the share of the surest that is contradicted, one for each draw.
-        setting: what is known beforehand.
-
-    Returns:
-        A row for each draw.
-    """
-    middle = (planted.mean(axis=0), everyone.mean(axis=0), setting.surest.contradicted)
-    steps = 1e-4 * np.eye(3)
-    slopes = np.array([_misfits(x + h, *middle, setting) - _misfits(x - h, *middle, setting) for h in steps]).T / 2e-4
-    misfits = np.array([_misfits(x, *draw, setting) for draw in zip(planted, everyone, surest, strict=True)])
-    moves = (misfits - misfits.mean(axis=0)) @ np.linalg.pinv(slopes).T
-    found = np.clip(x - moves, LOW, HIGH)
-    rate = expit(x[0])  # moves along the rate itself: next to 0 its logit goes anywhere
-    found[:, 0] = np.clip(logit(np.clip(rate - rate * (1 - rate) * moves[:, 0], EDGE, 1 - EDGE)), LOW[0], HIGH[0])
-    return found
-
-
-def drawn_surest(count: int, setting: Setting, rng: np.random.Generator) -> Array:
-    """What share of the surest might as well have been contradicted, in so many draws."""
-    sure = setting.surest
-    shares = rng.binomial(sure.asked, sure.contradicted, count) / sure.asked
-    return np.asarray(shares * rng.normal(1.0, sure.spread, count))
-
-
-def _misfits(x: Array, planted: Array, everyone: Array, surest: float, setting: Setting) -> Array:
-    """In standard deviations: between thresholds, how far the shares of all labels are from what is expected; how far
-    the noise rate is beyond what the surest say; how far the curve is from what is usual."""
-    rate, wrong, right = shares(planted, x, setting)
-    expected = np.maximum(_parts(rate * wrong + (1 - rate) * right), EDGE)
-    caught = np.maximum(_parts(planted), 1 / setting.planted)
-    spread = np.sqrt(expected / setting.examples + rate**2 * caught / setting.planted)
-    sure = setting.surest
-    chance = np.sqrt(sure.contradicted * sure.asked + 1) / sure.asked
-    beyond = min(0.0, surest - sure.noticed * float(rate)) / np.hypot(chance, sure.spread * sure.contradicted)
-    prior = [(x[1] - APART[0]) / APART[1], (x[2] - SLOPE[0]) / SLOPE[1]]
-    return np.concatenate([(_parts(everyone) - expected) / spread, [beyond], prior])
+    def residuals(self, x: Array, injected: Array, everyone: Array, surest: float) -> Array:
+        """In standard deviations: between thresholds, how far the shares of all labels are from what is expected; how
+        far the noise rate is beyond what the surest say; how far the curve is from what is usual."""
+        rate, wrong, right = self.rates(injected, x)
+        expected = np.maximum(_between(rate * wrong + (1 - rate) * right), EDGE)
+        caught = np.maximum(_between(injected), 1 / self.injected)
+        spread = np.sqrt(expected / self.examples + rate**2 * caught / self.injected)
+        sure = self.surest
+        chance = np.sqrt(sure.contradicted * sure.asked + 1) / sure.asked
+        beyond = min(0.0, surest - sure.noticed * float(rate)) / np.hypot(chance, sure.spread * sure.contradicted)
+        prior = [(x[1] - APART[0]) / APART[1], (x[2] - SLOPE[0]) / SLOPE[1]]
+        return np.concatenate([(_between(everyone) - expected) / spread, [beyond], prior])
 
 
-def _parts(above: Array) -> Array:
+def _between(above: Array) -> Array:
     return np.diff(above, prepend=0.0, append=1.0)

@@ -60,30 +60,30 @@ def contradicted(
 
 
 def noticed(
-    planted: NDArray[np.bool_],
+    injected: NDArray[np.bool_],
     given: NDArray[np.int64],
     suggested: NDArray[np.int64],
     probability: NDArray[np.float64],
 ) -> tuple[float, float]:
-    """What share of the planted labels shows up among the surest examples, and how far that may be off.
+    """What share of the injected labels shows up among the surest examples, and how far that may be off.
 
     A network that memorises labels is sure of them, right or wrong: then few do.
 
     Args:
-        planted: which examples were given wrong labels on purpose.
+        injected: which examples were given wrong labels on purpose.
         given: the labels that the second network was trained on.
         suggested: what it suggests.
         probability: how probable that is.
 
     Example:
-        >>> planted, true = np.arange(1000) % 5 == 0, np.arange(1000) % 2
-        >>> share, spread = noticed(planted, np.where(planted, 1 - true, true), true, np.ones(1000))
+        >>> injected, true = np.arange(1000) % 5 == 0, np.arange(1000) % 2
+        >>> share, spread = noticed(injected, np.where(injected, 1 - true, true), true, np.ones(1000))
         >>> round(share, 2), round(spread, 2)
         (1.0, 0.22)
     """
     sure = surest(suggested, probability)
-    seen = int((planted[sure] & (given[sure] != suggested[sure])).sum())
-    expected = float(planted.mean()) * len(sure)
+    seen = int((injected[sure] & (given[sure] != suggested[sure])).sum())
+    expected = float(injected.mean()) * len(sure)
     return min(1.0, (seen + 0.5) / (expected + 0.5)), 1 / math.sqrt(seen + 1)
 
 

@@ -1,4 +1,4 @@
-"""Known wrong labels for a calibration: they take the place of labels that a run takes for wrong."""
+"""Label errors injected on purpose, to verify an audit: they take the place of labels that a run takes for wrong."""
 
 from __future__ import annotations
 
@@ -9,29 +9,30 @@ from numpy.typing import NDArray
 
 from crust.audit.accuracy.confident_disagreement import contradicted
 
-LEAST = 0.05  # of the examples are planted at least
-ENOUGH = 200  # planted labels are enough, where that is more
-SHARE = 0.4  # of the suspects are planted at most, where that is less
+LEAST = 0.05  # of the examples are injected at least
+ENOUGH = 200  # injected labels are enough, where that is more
+SHARE = 0.4  # of the suspects are injected at most, where that is less
 TAKEN = 0.45  # of the surest suspects are left out
 FEW = 2  # examples of a label are kept in any case
 
 
 @dataclass(frozen=True)
-class Plants:
+class InjectedErrors:
     """Labels with known wrong ones among them.
 
     Args:
         labels: for all examples, as numbers.
-        planted: positions of the examples that were given a wrong label on purpose.
+        injected: positions of the examples that were given a wrong label on purpose.
         dropped: positions of suspects that are left out, so that there is about as much noise as before.
-        accidents: the chance that a planted label is the true one, by accident, for each wrong label an example that
-            was not dropped had before; times their share it is the share of planted labels that are right.
+        p_injected_is_true: the chance that an injected label is the true one, by accident, for each wrong label an
+            example that was not dropped had before; times their share it is the share of injected labels that are
+            right.
     """
 
     labels: NDArray[np.int64]
-    planted: NDArray[np.int64]
+    injected: NDArray[np.int64]
     dropped: NDArray[np.int64]
-    accidents: float
+    p_injected_is_true: float
 
     @property
     def kept(self) -> NDArray[np.int64]:
@@ -39,14 +40,14 @@ class Plants:
         return np.setdiff1d(np.arange(len(self.labels)), self.dropped)
 
 
-def draw_plants(
+def inject_errors(
     doubt: NDArray[np.float64],
     given: NDArray[np.int64],
     suggested: NDArray[np.int64],
     probability: NDArray[np.float64],
     classes: int,
     rng: np.random.Generator,
-) -> Plants:
+) -> InjectedErrors:
     """Leave out some of the surest suspects, and give as many other examples wrong labels like theirs.
 
     A suspect is an example whose suggested label is not the given one. Where one that seems to be a cat is labelled
@@ -54,7 +55,7 @@ def draw_plants(
     class alone does not ask which examples are easy. So there is about as much noise as before, of the same kind, and a
     network trained on it is about as good a judge as the one before. Noise that is merely added makes it a worse one.
     So does giving suspects their suggested labels instead of leaving them out where few of these are right: on CIFAR-10
-    with a fifth of the labels wrong planted labels were then found so much less often than others that the noise rate
+    with a fifth of the labels wrong injected labels were then found so much less often than others that the noise rate
     was said to be 0.31.
 
     Only some of the surest are left out, at random, so that all degrees of doubt remain. The wrong labels are like
@@ -67,17 +68,17 @@ def draw_plants(
         suggested: what the run suggests.
         probability: how probable that is.
         classes: how many there are.
-        rng: draws who is left out and who is planted.
+        rng: draws who is left out and who gets an error.
 
     Returns:
-        The new labels; nobody who is planted is left out.
+        The new labels; nobody who gets an error is left out.
 
     Example:
         >>> given = np.repeat([0, 1], 50)
         >>> suggested = np.where(np.arange(100) % 10 == 0, 1 - given, given)
         >>> doubt, rng = 1.0 * (given != suggested), np.random.default_rng(0)
-        >>> plants = draw_plants(doubt, given, suggested, np.ones(100), 2, rng)
-        >>> len(plants.planted), len(plants.dropped), int((plants.labels != given).sum())
+        >>> errors = inject_errors(doubt, given, suggested, np.ones(100), 2, rng)
+        >>> len(errors.injected), len(errors.dropped), int((errors.labels != given).sum())
         (5, 4, 5)
     """
     n = len(given)
@@ -89,13 +90,13 @@ def draw_plants(
     kept = np.ones(n, bool)
     kept[dropped] = False
     waiting = [rng.permutation(np.flatnonzero(kept & (given == label))).tolist() for label in range(classes)]
-    labels, planted = given.copy(), []
-    for seems, wrong in _pairs(models, given, suggested, count, classes, rng):
+    labels, injected = given.copy(), []
+    for seems, wrong in _label_pairs(models, given, suggested, count, classes, rng):
         if waiting[seems]:
-            planted.append(waiting[seems].pop())
-            labels[planted[-1]] = wrong
-    some = np.array(sorted(planted), np.int64)
-    return Plants(labels, some, dropped, _accidents(models, some, labels, given, suggested, classes))
+            injected.append(waiting[seems].pop())
+            labels[injected[-1]] = wrong
+    some = np.array(sorted(injected), np.int64)
+    return InjectedErrors(labels, some, dropped, _chance_to_be_true(models, some, labels, given, suggested, classes))
 
 
 def _dropped(top: NDArray[np.int64], given: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
@@ -109,7 +110,7 @@ def _dropped(top: NDArray[np.int64], given: NDArray[np.int64], rng: np.random.Ge
     return np.array(sorted(found), np.int64)
 
 
-def _pairs(
+def _label_pairs(
     models: NDArray[np.int64],
     given: NDArray[np.int64],
     suggested: NDArray[np.int64],
@@ -119,7 +120,7 @@ def _pairs(
 ) -> list[tuple[int, int]]:
     """What to take for what: as the models are, each at most once on average, and beyond that anything for anything.
 
-    Many plants of one kind would be a noise of their own, which a network takes for the rule.
+    Many errors of one kind would be a noise of their own, which a network takes for the rule.
     """
     few = min(count, len(models))
     drawn = rng.choice(models, few) if few else models
@@ -131,22 +132,22 @@ def _pairs(
     ]
 
 
-def _accidents(
+def _chance_to_be_true(
     models: NDArray[np.int64],
-    planted: NDArray[np.int64],
+    injected: NDArray[np.int64],
     labels: NDArray[np.int64],
     given: NDArray[np.int64],
     suggested: NDArray[np.int64],
     classes: int,
 ) -> float:
-    """How often a planted label would be the true one if all labels were wrong, in the way that the models are.
+    """How often an injected label would be the true one if all labels were wrong, in the way that the models are.
 
     Who is labelled cat and is a dog, and is then labelled dog on purpose, is labelled right.
     """
-    if not len(models) or not len(planted):
+    if not len(models) or not len(injected):
         return 0.0
     pairs = np.zeros((classes, classes))
     np.add.at(pairs, (suggested[models], given[models]), 1.0)
     sizes = np.bincount(given, minlength=classes)
-    was, became = given[planted], labels[planted]
+    was, became = given[injected], labels[injected]
     return float(np.mean(pairs[became, was] / pairs.sum() * len(given) / sizes[was]))

@@ -1,4 +1,4 @@
-"""How far an audit can be trusted, as a plain JSON file in the run's folder: `calibration.json`.
+"""How far an audit can be trusted, as a plain JSON file in the run's folder: `verified.json`.
 
 Version 1. All shares are from 0 to 1; every estimate is `{"value": v, "low": l, "high": h}` with a 90% interval:
 
@@ -6,7 +6,7 @@ Version 1. All shares are from 0 to 1; every estimate is `{"value": v, "low": l,
       "version": 1,
       "level": 0.9,
       "examples": 1297,                    # rows of the audit that were judged
-      "plants": {"count": 130, "share": 0.1, "seed": 0, "seconds": 12.3},
+      "injected": {"count": 130, "share": 0.1, "seed": 0, "seconds": 12.3},
       "noise_rate": ESTIMATE,
       "classes": ["cat", "dog"],           # in the order of the matrix, the user's own names
       "transitions": {"value": [[..]], "low": [[..]], "high": [[..]]},   # row: true class, column: given label
@@ -17,8 +17,8 @@ Version 1. All shares are from 0 to 1; every estimate is `{"value": v, "low": l,
       "notes": ["one sentence each: what to keep in mind"]
     }
 
-A label is flagged where its doubt is at least the threshold. `cut` is the recommended one, or null where the run finds
-no wrong labels.
+A label is flagged where its doubt, one minus its label quality, is at least the threshold. `cut` is the recommended
+one, or null where the run finds no wrong labels.
 How it is estimated stands in `crust.audit.accuracy.estimates_with_intervals`.
 """
 
@@ -31,35 +31,33 @@ from typing import Any
 from crust._util.atomic_write import write_atomic
 from crust.errors import InputError
 
-__all__ = ["read_calibration", "write_calibration"]
+__all__ = ["read_verified", "write_verified"]
 
 VERSION = 1
-NAME = "calibration.json"
-KEYS = ("noise_rate", "transitions", "curve", "cut", "notes", "plants")  # what is shown of it
+KEYS = ("noise_rate", "transitions", "curve", "cut", "notes", "injected")  # what is shown of it
 
 
-def write_calibration(run_dir: str | Path, found: dict[str, Any]) -> None:
-    """Leave it in the run's folder, whole or not at all.
+def write_verified(path: str | Path, found: dict[str, Any]) -> None:
+    """Write it, whole or not at all.
 
     Example:
         >>> import tempfile
-        >>> folder = tempfile.mkdtemp()
-        >>> write_calibration(folder, {"version": 1, **dict.fromkeys(KEYS), "notes": ["none"]})
-        >>> read_calibration(folder)["notes"]
+        >>> path = Path(tempfile.mkdtemp()) / "verified.json"
+        >>> write_verified(path, {"version": 1, **dict.fromkeys(KEYS), "notes": ["none"]})
+        >>> read_verified(path)["notes"]
         ['none']
     """
-    write_atomic(Path(run_dir) / NAME, json.dumps(found, indent=1, ensure_ascii=False, default=_plain).encode())
+    write_atomic(path, json.dumps(found, indent=1, ensure_ascii=False, default=_json_value).encode())
 
 
-def read_calibration(run_dir: str | Path) -> dict[str, Any] | None:
-    """What `crust audit --calibrate` has left, or None.
+def read_verified(path: str | Path) -> dict[str, Any] | None:
+    """What `crust verify` has left, or None.
 
     Example:
-        >>> import tempfile
-        >>> read_calibration(tempfile.mkdtemp()) is None
+        >>> read_verified("nowhere") is None
         True
     """
-    path = Path(run_dir) / NAME
+    path = Path(path)
     if not path.is_file():
         return None
     try:
@@ -67,14 +65,14 @@ def read_calibration(run_dir: str | Path) -> dict[str, Any] | None:
         version = found["version"]
         lacking = [name for name in KEYS if name not in found] if version == VERSION else []
     except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(f"{path} cannot be read: remove it, and calibrate again") from None
+        raise InputError(f"{path} cannot be read: remove it, and verify the audit again") from None
     if version != VERSION:
-        raise InputError(f"{path} is of version {version}, not {VERSION}: remove it, and calibrate again")
+        raise InputError(f"{path} is of version {version}, not {VERSION}: remove it, and verify the audit again")
     if lacking:
-        raise InputError(f"{path} has no {lacking[0]}: remove it, and calibrate again")
+        raise InputError(f"{path} has no {lacking[0]}: remove it, and verify the audit again")
     return dict(found)
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """Class names that JSON does not know, such as numpy's numbers."""
     return value.item() if hasattr(value, "item") else str(value)

@@ -1,9 +1,9 @@
-"""Two views of a coreset: the objective as medoids are added, and the points in two dimensions."""
+"""A coreset shown: in numbers group by group, and drawn as its objective and its points in two dimensions."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -11,11 +11,79 @@ from crust.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from rich.table import Table
 
+ROWS = 20  # of the table
 POINTS = 20_000  # more only makes a blot
 MEDOIDS = 3_000
 NAMED_GROUPS = 10
 GREY, INK, RED = "#9aa5b1", "#1f2933", "#d64545"
+
+
+class GroupRow(NamedTuple):
+    """One group of a coreset."""
+
+    name: str
+    points: int
+    medoids: int
+    mean_distance: float
+    largest_cluster: int
+
+
+def group_rows(coreset: Any) -> list[GroupRow]:
+    """Count points and medoids of every group, in the order of the coreset."""
+    if coreset.groups is None:
+        names, of_medoid = np.array(["all"]), np.zeros(len(coreset.indices), dtype=np.int64)
+    else:
+        names, of_medoid = np.unique(np.asarray(coreset.groups), return_inverse=True)
+    of_point = of_medoid[coreset.assignment]
+    points = np.bincount(of_point, minlength=len(names))
+    medoids = np.bincount(of_medoid, minlength=len(names))
+    distance = np.bincount(of_point, weights=np.asarray(coreset.distances, dtype=np.float64), minlength=len(names))
+    largest = np.zeros(len(names), dtype=np.int64)
+    np.maximum.at(largest, of_medoid, coreset.weights)
+    return [
+        GroupRow(str(names[g]), int(points[g]), int(medoids[g]), float(distance[g] / points[g]), int(largest[g]))
+        for g in range(len(names))
+    ]
+
+
+def group_table(coreset: Any) -> Table:
+    """The same as a table for the terminal: the first groups, and the sum of all."""
+    from rich import box
+    from rich.table import Table
+
+    rows = group_rows(coreset)
+    table = Table(box=box.SIMPLE_HEAD, show_footer=len(rows) > 1)
+    n = sum(row.points for row in rows)
+    total = GroupRow(
+        "all",
+        n,
+        sum(row.medoids for row in rows),
+        sum(row.mean_distance * row.points for row in rows) / n,
+        max(row.largest_cluster for row in rows),
+    )
+    for head, footer in zip(
+        ("group", "points", "medoids", "mean distance", "largest cluster"), _cells(total), strict=True
+    ):
+        table.add_column(head, footer=footer, justify="left" if head == "group" else "right")
+    for row in rows[:ROWS]:
+        table.add_row(*_cells(row))
+    if len(rows) > ROWS:
+        table.add_row(f"… and {len(rows) - ROWS:,} more groups")
+    return table
+
+
+def _cells(row: GroupRow) -> list[str]:
+    from rich.markup import escape
+
+    return [
+        escape(row.name),
+        f"{row.points:,}",
+        f"{row.medoids:,}",
+        f"{row.mean_distance:.4g}",
+        f"{row.largest_cluster:,}",
+    ]
 
 
 def draw(path: Path, features: np.ndarray, coreset: Any, *, metric: str = "euclidean", seed: int = 0) -> None:
@@ -64,7 +132,7 @@ def objective_curve(coreset: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.arange(first.sum(), len(gains) + 1), coreset.objective + to_come
 
 
-def project(features: np.ndarray, rows: np.ndarray, metric: str, seed: int = 0) -> np.ndarray:
+def project_to_plane(features: np.ndarray, rows: np.ndarray, metric: str, seed: int = 0) -> np.ndarray:
     """Rows of the data in the two directions that hold most of their spread."""
     from sklearn.decomposition import PCA
 
@@ -112,7 +180,7 @@ def _draw_points(axes: Axes, features: np.ndarray, coreset: Any, metric: str, se
         shown = np.sort(rng.choice(len(shown), most, replace=False))
     medoids = np.asarray(coreset.indices)[shown]
     rows = np.union1d(points, medoids)
-    flat = project(features, rows, metric, seed)
+    flat = project_to_plane(features, rows, metric, seed)
     at_point, at_medoid = np.searchsorted(rows, points), np.searchsorted(rows, medoids)
 
     group = _group_of_medoids(coreset)

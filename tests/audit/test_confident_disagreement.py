@@ -29,15 +29,15 @@ def test_noise_that_does_not_ask_how_easy_an_example_is_shows_as_often_as_it_is(
     share, asked = contradicted(labels, suggested, probability)
     assert asked == pytest.approx(2000, abs=10)
     assert share == pytest.approx(0.3, abs=0.06)
-    planted = rng.random(20_000) < 0.05
-    seen, spread = noticed(planted, np.where(planted, (true + 2) % 5, labels), suggested, probability)
+    injected = rng.random(20_000) < 0.05
+    seen, spread = noticed(injected, np.where(injected, (true + 2) % 5, labels), suggested, probability)
     assert seen > 0.8
     assert spread == pytest.approx(0.1, abs=0.02)
 
 
-def test_what_is_learnt_by_heart_is_not_noticed():
+def test_what_is_learnt_by_memorising_is_not_noticed():
     labels = np.arange(1000) % 4
-    planted = np.arange(1000) % 9 == 0
-    seen, spread = noticed(planted, labels, labels, np.ones(1000))
+    injected = np.arange(1000) % 9 == 0
+    seen, spread = noticed(injected, labels, labels, np.ones(1000))
     assert seen < 0.1
     assert spread == 1.0

@@ -1,32 +1,14 @@
-"""What the words of a command line mean: a budget, a file to write."""
+"""Files to write: checked before the work that would be lost, and written whole."""
 
 from __future__ import annotations
 
 import csv
 import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from crust.errors import InputError
-
-
-def parse_budget(text: str) -> int | float:
-    """`-k`: a whole number is a count, a decimal point makes it a share.
-
-    Example:
-        >>> parse_budget("1"), parse_budget("1.0"), parse_budget(".1")
-        (1, 1.0, 0.1)
-    """
-    word = text.strip()
-    if re.fullmatch(r"[+-]?\d+", word):
-        return int(word)
-    if re.fullmatch(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?", word):
-        return float(word)
-    raise InputError(
-        f"-k {text} is not a number: give a count such as 500, or a share with a decimal point such as 0.1"
-    )
 
 
 def check_output(

@@ -1,4 +1,4 @@
-"""The calibration: planted labels are like the noise, the truth lies in the intervals, what is written can be read."""
+"""The audit verified: injected errors, the truth in the intervals, what is written can be read."""
 
 import json
 
@@ -10,25 +10,25 @@ from benchmarks.audit_calibration import clouds, covered, one
 from torch.utils.data import Dataset
 
 import crust
-from crust.audit.accuracy.estimates_with_intervals import Judged, calibration, doubt_by_place
-from crust.audit.accuracy.inject_errors import Plants
-from crust.audit.accuracy.verified_file import VERSION, read_calibration
+from crust.audit.accuracy.estimates_with_intervals import AuditArrays, doubt_by_place, estimate_accuracy
+from crust.audit.accuracy.inject_errors import InjectedErrors
+from crust.audit.accuracy.verified_file import VERSION
 from crust.errors import InputError
-from crust.runs.audit_table import read_table
-from crust.verification import seconds_of, verify_audit
+from crust.runs.folder import RunFolder
+from crust.verification import verify_audit
 
 
-def simulated(seed, rate=0.2, n=2000, plants=300, classes=3):
-    """Doubts of known kinds, the same for wrong labels and for plants: an audit that the model holds for exactly."""
+def simulated(seed, rate=0.2, n=2000, errors=300, classes=3):
+    """Doubts of known kinds, the same for wrong labels and for errors: an audit that the model holds for exactly."""
     rng = np.random.default_rng(seed)
     true = rng.integers(0, classes, n)
     wrong = rng.random(n) < rate
     given = np.where(wrong, (true + rng.choice([1, 2], n, p=[0.8, 0.2])) % classes, true)
     doubt = np.where(wrong, rng.beta(6, 1.5, n), rng.beta(1, 12, n))
-    seemed = rng.integers(0, classes, plants)
-    wrongly = (seemed + rng.choice([1, 2], plants, p=[0.8, 0.2])) % classes
-    planted = Judged(rng.beta(6, 1.5, plants), wrongly, seemed, np.ones(plants))
-    found = calibration(Judged(doubt, given, true, np.ones(n)), planted, seemed, list("abc"), rng)
+    seemed = rng.integers(0, classes, errors)
+    wrongly = (seemed + rng.choice([1, 2], errors, p=[0.8, 0.2])) % classes
+    injected = AuditArrays(rng.beta(6, 1.5, errors), wrongly, seemed, np.ones(errors))
+    found = estimate_accuracy(AuditArrays(doubt, given, true, np.ones(n)), injected, seemed, list("abc"), rng)
     return found, doubt, given, true
 
 
@@ -50,27 +50,27 @@ def test_estimates_lie_at_the_truth_where_the_model_holds():
     assert np.abs(off).mean() < 0.03
 
 
-def test_a_plant_counts_by_its_place_and_not_by_how_strongly_the_second_network_doubts():
+def test_an_injected_error_counts_by_its_place_and_not_by_how_strongly_the_second_network_doubts():
     rng = np.random.default_rng(4)
-    plants = Plants(np.zeros(500, np.int64), np.arange(100, 180), np.arange(20), accidents=0.0)
+    errors = InjectedErrors(np.zeros(500, np.int64), np.arange(100, 180), np.arange(20), p_injected_is_true=0.0)
     first, second = rng.random(500), rng.random(480)
-    planted = second[80:160]
-    found = doubt_by_place(first, second, plants)
-    assert (np.diff(found[np.argsort(planted)]) >= 0).all()
-    assert found == pytest.approx(planted, abs=0.15)  # places, not values
-    assert found == pytest.approx(doubt_by_place(first, second**5, plants))
-    same = doubt_by_place(np.concatenate([np.ones(20), second]), second, plants)
-    assert same == pytest.approx(planted, abs=0.02)
+    injected = second[80:160]
+    found = doubt_by_place(first, second, errors)
+    assert (np.diff(found[np.argsort(injected)]) >= 0).all()
+    assert found == pytest.approx(injected, abs=0.15)  # places, not values
+    assert found == pytest.approx(doubt_by_place(first, second**5, errors))
+    same = doubt_by_place(np.concatenate([np.ones(20), second]), second, errors)
+    assert same == pytest.approx(injected, abs=0.02)
 
 
 def test_who_is_above_or_below_all_others_is_where_these_end():
-    plants = Plants(np.zeros(10, np.int64), np.array([8, 9]), np.array([0]), accidents=0.0)
+    errors = InjectedErrors(np.zeros(10, np.int64), np.array([8, 9]), np.array([0]), p_injected_is_true=0.0)
     first = np.linspace(0.1, 1.0, 10)
     second = np.array([0.2, 0.2, 0.3, 0.3, 0.4, 0.5, 0.6, 0.9, 0.1])
-    assert doubt_by_place(first, second, plants) == pytest.approx([0.8, 0.2])
+    assert doubt_by_place(first, second, errors) == pytest.approx([0.8, 0.2])
     second[3] = np.nan
     with pytest.raises(InputError, match="no doubt for some examples"):
-        doubt_by_place(first, second, plants)
+        doubt_by_place(first, second, errors)
 
 
 def test_the_curve_goes_down_and_the_intervals_hold_their_values():
@@ -86,42 +86,42 @@ def test_the_curve_goes_down_and_the_intervals_hold_their_values():
     assert json.loads(json.dumps(found)) == found
 
 
-def test_more_plants_make_narrower_intervals():
-    widths = [simulated(3, plants=count)[0]["noise_rate"] for count in (40, 1000)]
+def test_more_injected_errors_make_narrower_intervals():
+    widths = [simulated(3, errors=count)[0]["noise_rate"] for count in (40, 1000)]
     assert widths[0]["high"] - widths[0]["low"] > widths[1]["high"] - widths[1]["low"]
-    assert any("40 labels" in note for note in simulated(3, plants=40)[0]["notes"])
+    assert any("40 labels" in note for note in simulated(3, errors=40)[0]["notes"])
 
 
-def test_a_run_is_calibrated_once_and_found_again(tmp_path):
+def test_a_run_is_verified_once_and_found_again(tmp_path):
     points, given, _ = clouds(0, 3.5, n=300)
     names = np.array(["ant", "bee", "cow", "dog"])[given]
     crust.fit("mlp", (points, names), epochs=4, batch_size=32, learning_rate=0.05, run_dir=tmp_path)
-    assert read_calibration(tmp_path) is None
+    assert RunFolder(tmp_path).verified() is None
     seen = []
-    found = verify_audit(tmp_path, (points, names), report=seen.append)
+    found = verify_audit(tmp_path, (points, names), on_epoch_end=seen.append)
     assert len(seen) == 4
     assert found["classes"] == ["ant", "bee", "cow", "dog"]
-    assert read_calibration(tmp_path) == found
-    assert found["plants"]["count"] > 10
-    assert seconds_of(tmp_path) > 0
-    again = verify_audit(tmp_path, (points, names), report=seen.append)  # nothing is trained again
+    assert RunFolder(tmp_path).verified() == found
+    assert found["injected"]["count"] > 10
+    assert RunFolder(tmp_path).seconds() > 0
+    again = verify_audit(tmp_path, (points, names), on_epoch_end=seen.append)  # nothing is trained again
     assert len(seen) == 4
     assert again == found
     with pytest.raises(InputError, match="is not what the run in"):
         verify_audit(tmp_path, (points, names[::-1]))
-    (tmp_path / "calibration.json").write_text(json.dumps({"version": VERSION + 1}))
+    (tmp_path / "verified.json").write_text(json.dumps({"version": VERSION + 1}))
     with pytest.raises(InputError, match=f"of version {VERSION + 1}, not {VERSION}"):
-        read_calibration(tmp_path)
-    (tmp_path / "calibration.json").write_text(json.dumps({"version": VERSION, "noise_rate": {}}))
-    with pytest.raises(InputError, match="has no transitions: remove it, and calibrate again"):
-        read_calibration(tmp_path)
-    (tmp_path / "calibration.json").write_text("{")
+        RunFolder(tmp_path).verified()
+    (tmp_path / "verified.json").write_text(json.dumps({"version": VERSION, "noise_rate": {}}))
+    with pytest.raises(InputError, match="has no transitions: remove it, and verify the audit again"):
+        RunFolder(tmp_path).verified()
+    (tmp_path / "verified.json").write_text("{")
     with pytest.raises(InputError, match="cannot be read"):
-        read_calibration(tmp_path)
+        RunFolder(tmp_path).verified()
 
 
 def test_clean_data_is_called_clean(tmp_path):
-    """What the network doubts there is right, however much of it looks like what it doubts of the planted labels."""
+    """What the network doubts there is right, however much of it looks like what it doubts of the injected labels."""
     points, _, true = clouds(5, 3.0, n=500)  # without what the surest say 0.27 would be called wrong
     crust.fit("mlp", (points, true), epochs=6, batch_size=32, learning_rate=0.05, run_dir=tmp_path)
     found = verify_audit(tmp_path, (points, true))
@@ -129,7 +129,7 @@ def test_clean_data_is_called_clean(tmp_path):
     assert found["noise_rate"]["high"] < 0.05
 
 
-def test_a_calibration_that_was_stopped_goes_on(tmp_path):
+def test_a_verification_that_was_stopped_goes_on(tmp_path):
     points, given, _ = clouds(1, 3.5, n=200)
     for name in ("a", "b"):
         crust.fit("mlp", (points, given), epochs=3, batch_size=32, learning_rate=0.05, run_dir=tmp_path / name)
@@ -142,19 +142,19 @@ def test_a_calibration_that_was_stopped_goes_on(tmp_path):
             raise Enough
 
     with pytest.raises(Enough):
-        verify_audit(tmp_path / "a", (points, given), report=stop)
+        verify_audit(tmp_path / "a", (points, given), on_epoch_end=stop)
     seen = []
     whole, parts = (
         verify_audit(tmp_path / "b", (points, given)),
-        verify_audit(tmp_path / "a", (points, given), report=seen.append),
+        verify_audit(tmp_path / "a", (points, given), on_epoch_end=seen.append),
     )
     assert [line["epoch"] for line in seen] == [2]
     for found in (whole, parts):
-        del found["plants"]["seconds"]
+        del found["injected"]["seconds"]
     assert whole == parts
 
 
-def test_datasets_with_a_plain_twin_are_calibrated_without_those_left_out(tmp_path):
+def test_datasets_with_a_plain_twin_are_verified_without_those_left_out(tmp_path):
     points, given, _ = clouds(2, 3.5, n=240)
 
     class Shaken(Dataset):
@@ -173,11 +173,11 @@ def test_datasets_with_a_plain_twin_are_calibrated_without_those_left_out(tmp_pa
     crust.fit("mlp", Shaken(0.1), train_eval_set=Shaken(0.0), run_dir=tmp_path / "a", **settings)
     found = verify_audit(tmp_path / "a", Shaken(0.1), train_eval_set=Shaken(0.0))
     assert found["examples"] == 240
-    left = len(read_table(tmp_path / "a/calibration/audit.parquet"))
+    left = len(RunFolder(tmp_path / "a/verification").audit_table())
     assert 240 - 0.4 * 240 < left < 240
 
 
-def test_what_cannot_be_calibrated_is_refused(tmp_path):
+def test_what_cannot_be_verified_is_refused(tmp_path):
     points, given, true = clouds(1, 3.5, n=120)
     crust.fit("mlp", (points, given), method="oracle", true_labels=true, epochs=1, run_dir=tmp_path / "oracle")
     with pytest.raises(InputError, match="oracle was told the true labels"):
@@ -190,7 +190,7 @@ def test_what_cannot_be_calibrated_is_refused(tmp_path):
     with pytest.raises(InputError, match="of yours: give such a network as model"):
         verify_audit(tmp_path / "own", (points, given), val_set=(points, true))
     with pytest.raises(InputError, match="holds no history"):
-        seconds_of(tmp_path)
+        RunFolder(tmp_path).seconds()
 
 
 @pytest.mark.slow
