@@ -21,14 +21,14 @@ def main(args: list[str] | None = None) -> NoReturn:
         SystemExit: 0
     """
     from crust.cli.app import app
-    from crust.cli.formatting import Stopped
+    from crust.cli.formatting import StoppedByUser
 
     words = sys.argv[1:] if args is None else args
     try:
         code = app(args=words or ["--help"], prog_name="crust", standalone_mode=False)
     except CrustError as error:
         _fail(str(error), 2)
-    except Stopped as stopped:
+    except StoppedByUser as stopped:
         _fail(str(stopped), 130)
     except KeyboardInterrupt:
         code = 130
@@ -38,13 +38,13 @@ def main(args: list[str] | None = None) -> NoReturn:
         # Wrong options. Newer versions of typer bring a click of their own, so the class is known by its method.
         if not hasattr(error, "format_message"):
             raise
-        _fail(_sentence(error.format_message()) + "; crust --help shows what there is", 2)
+        _fail(_as_sentence(error.format_message()) + "; crust --help shows what there is", 2)
     if code == 130:
         _fail("stopped, nothing more was written", 130)
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _sentence(text: str) -> str:
+def _as_sentence(text: str) -> str:
     """One line that starts in lower case and ends without a full stop, as all our messages do."""
     line = " ".join(text.split()).rstrip(".")
     return line[:1].lower() + line[1:]

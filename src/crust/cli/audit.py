@@ -77,9 +77,11 @@ def check_sources(run: Path | None, probs: str | None, features: str | None, lab
 
 def _what_next(run: Path | None, probs: str | None, features: str | None, labels: str | None, verified: bool) -> str:
     """The commands that follow, as they would be typed."""
+    from crust.runs.folder import REPORT
+
     if run is None:
         source = ["--probs", str(probs)] if probs is not None else ["--features", str(features)]
-        return shlex.join(["crust", "report", *source, "--labels", str(labels), "-o", "report.html"])
+        return shlex.join(["crust", "report", *source, "--labels", str(labels), "-o", REPORT])
     names = ("report", "review") if verified else ("report", "verify", "review")
     commands = [shlex.join(["crust", name, str(run)]) for name in names]
     return f"{', '.join(commands[:-1])}, or {commands[-1]}"

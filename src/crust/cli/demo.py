@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crust.cli.formatting import Stopped, duration, show_log
+from crust.cli.formatting import StoppedByUser, duration, show_log
 from crust.cli.train import train_by_recipe
 from crust.errors import InputError
 from crust.runs.folder import REPORT
@@ -52,8 +52,8 @@ def demo_command(
         options = {"data": "digits", "model": MODEL, "method": method, "noise": NOISE}
         try:
             result = train_by_recipe(options, settings, output / method, False, quiet)
-        except Stopped:
-            raise Stopped("stopped before the demo was finished: start again with crust demo") from None
+        except StoppedByUser:
+            raise StoppedByUser("stopped before the demo was finished: start again with crust demo") from None
         runs[method] = demo_metrics.measure(result, digits)
     commands = [command(method, output, epochs, seed) for method in METHODS]
     facts = demo_metrics.Facts(runs["erm"], runs["crust"], NOISE, commands)

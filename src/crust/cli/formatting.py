@@ -10,7 +10,7 @@ import sys
 UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
-class Stopped(Exception):
+class StoppedByUser(Exception):
     """Ctrl-C, with what was saved and how to go on; the exit code is 130."""
 
 

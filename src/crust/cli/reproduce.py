@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crust.cli.formatting import Stopped, show_log
+from crust.cli.formatting import StoppedByUser, show_log
 from crust.cli.reproduce_args import Asked, check_folder, read_asked, read_engine, read_known
 from crust.cli.reproduce_progress import GridProgress
 from crust.errors import InputError
@@ -176,7 +176,8 @@ def reproduce_command(
         except KeyboardInterrupt:
             _write_outputs(asked, [*known, *read_results(work.results)], folder)
             done = f"{progress.before + progress.ended} of {len(asked.specs)} runs are finished"
-            raise Stopped(f"stopped; {done}, the others go on from their last epoch with: {_again(context)}") from None
+            words = f"stopped; {done}, the others go on from their last epoch with: {_again(context)}"
+            raise StoppedByUser(words) from None
     lines = [*known, *read_results(work.results)]
     files = _write_outputs(asked, lines, folder)
     left = without_result(asked.specs, lines)

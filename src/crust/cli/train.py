@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crust.cli.formatting import Stopped, show_log
+from crust.cli.formatting import StoppedByUser, show_log
 from crust.cli.train_progress import EpochProgress, print_summary
 from crust.errors import InputError, choices
 from crust.runs import recipe as recipes
@@ -232,7 +232,7 @@ def train_by_recipe(
                 **settings,
             )
     except KeyboardInterrupt:
-        raise Stopped(_how_to_resume(folder, progress.finished, epochs)) from None
+        raise StoppedByUser(_how_to_resume(folder, progress.finished, epochs)) from None
 
 
 def _parse_passes(budget: str) -> float:

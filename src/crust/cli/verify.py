@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from crust.cli.formatting import Stopped, duration, show_log
+from crust.cli.formatting import StoppedByUser, duration, show_log
 from crust.cli.train_progress import EpochProgress
 from crust.errors import InputError
 
@@ -43,7 +43,9 @@ def verify_command(
         with progress:
             found = verify_audit(folder, examples, on_epoch_end=progress)
     except KeyboardInterrupt:
-        raise Stopped(f"stopped; what was trained is in {folder.verification}, and {again} goes on with it") from None
+        raise StoppedByUser(
+            f"stopped; what was trained is in {folder.verification}, and {again} goes on with it"
+        ) from None
     if quiet:
         return
     for line in verified_lines(found):

@@ -129,7 +129,7 @@ def _indices(table: Any, rows: list[int], audit: pd.DataFrame, file: str) -> lis
     for row in rows:
         index = None
         if "index" in given:
-            index = _whole_number(given["index"][row])
+            index = _as_position(given["index"][row])
             if index not in known:
                 raise InputError(
                     f"row {row} of {file} names the example {given['index'][row]!r}, which the audit does not have: "
@@ -151,7 +151,7 @@ def _indices(table: Any, rows: list[int], audit: pd.DataFrame, file: str) -> lis
     return found
 
 
-def _whole_number(value: Any) -> int | None:
+def _as_position(value: Any) -> int | None:
     """A position; None for anything else, such as true, which Python takes for 1."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
