@@ -20,4 +20,4 @@ def test_one_module_knows_the_files_of_a_run():
 
 def test_audit_and_selection_do_not_load_torch():
     assert not METERS["loads_torch"]("crust.audit")
-    assert not METERS["loads_torch"]("crust.selection.select")
+    assert not METERS["loads_torch"]("crust.selection.select_coreset")

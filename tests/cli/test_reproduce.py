@@ -27,7 +27,7 @@ runs:
   - method: erm
     seeds: 2
   - method: crust
-    share: [0.3, 0.5]
+    fraction: [0.3, 0.5]
 """
 
 
@@ -91,7 +91,7 @@ def test_a_grid_is_run_once_and_written_down(here, capsys):
 
 def test_a_table_of_the_paper_by_one_method(here, capsys):
     assert call("reproduce figure1 --scale smoke --seeds 4, --methods crust -o out") == 0
-    assert {line["spec"]["settings"]["share"] for line in read_results("out/results.jsonl")} == {0.3, 0.5, 0.7}
+    assert {line["spec"]["settings"]["fraction"] for line in read_results("out/results.jsonl")} == {0.3, 0.5, 0.7}
     assert {line["spec"]["experiment"]["seed"] for line in read_results("out/results.jsonl")} == {4}
     assert Path("out/figure1.png").stat().st_size > 1000
     assert "figure1 at scale smoke: 3 of 3 runs" in capsys.readouterr().out

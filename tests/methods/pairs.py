@@ -29,7 +29,7 @@ def hand_made(epoch: int = 0, n: int = 60, rate: float = 0.2, norm: bool = False
         validation=None,
     )
     found.epoch = epoch
-    found.knowledge = {"noise_rate": Known(rate, "given")}
+    found.noise_info = {"noise_rate": Known(rate, "given")}
     index = np.random.default_rng(3).permutation(n)[:16]
     return found, Batch(found.train.inputs[index], torch.from_numpy(found.labels[index]), index, index)
 

@@ -23,7 +23,7 @@ def hand_made(epoch: int = 0, n: int = 60, knowledge: dict | None = None, truth:
         true_labels=clouds(n)[2] if truth else None,
     )
     found.epoch = epoch
-    found.knowledge = {name: Known(value, "given") for name, value in (knowledge or {}).items()}
+    found.noise_info = {name: Known(value, "given") for name, value in (knowledge or {}).items()}
     return found
 
 

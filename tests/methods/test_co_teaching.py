@@ -150,7 +150,7 @@ def test_wrong_labels_are_left_out_more_often():
 def test_the_estimate_is_used_and_told():
     result = fit("co-teaching", epochs=3)
     line = [line for line in result.history if line["counts"]][-1]
-    known = result.recorder.context.knowledge["noise_rate"]
+    known = result.recorder.context.noise_info["noise_rate"]
     assert known.source == "estimated"
     assert line["forget_rate"] == pytest.approx(known.value)
 

@@ -99,7 +99,7 @@ def test_it_learns_and_finds_wrong_labels(name):
     table = result.audit()
     assert len(table) == 500
     assert table["label_quality"].between(0, 1).all()
-    assert auroc(table["label_quality"].to_numpy(), wrong != bundle.train.labels) > FINDS
+    assert auroc(1 - table["label_quality"].to_numpy(), wrong != bundle.train.labels) > FINDS
     for column, opinion in result.recorder.method.opinions().items():
         if np.shape(opinion) == (result.recorder.context.n,):
             trained_on = table.loc[~table["is_held_out"], column]

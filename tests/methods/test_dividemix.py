@@ -280,7 +280,7 @@ def test_the_weight_of_the_unlabelled_follows_the_noise_rate(rate, classes, expe
     context.classes = classes
     assert unlabelled_weight("auto", context) == expected
     assert unlabelled_weight(7.0, context) == 7.0
-    context.knowledge["noise_rate"] = Known(rate, "true")
+    context.noise_info["noise_rate"] = Known(rate, "true")
     assert unlabelled_weight("auto", context) == expected
 
 

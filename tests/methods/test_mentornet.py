@@ -297,8 +297,8 @@ def test_dd_sees_only_the_share_it_is_allowed():
     found.true_labels = found.true_labels.copy()
     found.true_labels[hidden] = -1  # whatever the others' are
     assert all(a.equal(b) for a, b in zip(rows, one._rows(found), strict=True))
-    assert found.knowledge["clean_labels"].value == 12
-    assert found.knowledge["clean_labels"].source == "true"
+    assert found.noise_info["clean_labels"].value == 12
+    assert found.noise_info["clean_labels"].source == "true"
 
 
 @pytest.mark.parametrize("first_stage", ["all", "clean"])
