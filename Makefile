@@ -1,6 +1,6 @@
 # Everything runs in .venv, which is built when it is missing and renewed when pyproject.toml changes.
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce-smoke test test-slow lint format bench bench-large clean
+.PHONY: help demo reproduce-smoke test test-slow docs-check lint format bench bench-large clean
 MAKEFLAGS += --no-print-directory
 
 VENV := .venv
@@ -26,11 +26,16 @@ reproduce-smoke: $(STAMP)  ## every table and figure of the paper in small, to s
 	@rm -rf runs/reproduce-smoke
 	@$(BIN)/crust reproduce all --scale smoke -o runs/reproduce-smoke $(ARGS)
 
-test: lint  ## all checks: lint, types, fast tests (under 10 minutes)
-	@$(BIN)/python -m pytest $(ARGS)
+# JOBS=2 shares the tests out to two processes of one thread each; every process imports and collects for itself.
+JOBS ?= 1
+test: lint  ## lint, types, fast tests of the code (under 10 minutes); JOBS=2 uses two processes
+	@$(if $(filter-out 1,$(JOBS)),OMP_NUM_THREADS=1) $(BIN)/python -m pytest $(if $(filter-out 1,$(JOBS)),-n $(JOBS)) $(ARGS)
 
 test-slow: $(STAMP)  ## tests that take minutes, or the network
 	@$(BIN)/python -m pytest -m slow $(ARGS)
+
+docs-check: $(STAMP)  ## the pages, the README and what they conclude say what the result lines in results/ say
+	@$(BIN)/python -m pytest results $(ARGS)
 
 lint: $(STAMP)  ## ruff and mypy
 	@$(BIN)/ruff check --quiet
@@ -60,5 +65,5 @@ $(STAMP): pyproject.toml
 	@if [ -f $@ ]; then echo "pyproject.toml has changed: renewing $(VENV)"; rm -f $@; else \
 	  echo "building $(VENV) with $$($(BASE_PYTHON) --version); the first time takes some minutes"; \
 	  $(BASE_PYTHON) -m venv --clear $(VENV); fi
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[dev,bench]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[vision,plot,ray,dev,bench]'
 	@printf '%s' '$(CURDIR)' > $@

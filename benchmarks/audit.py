@@ -2,13 +2,13 @@
 
 python -m benchmarks.audit work --folder runs --human-labels FILE.npz     train what is missing
 python -m benchmarks.audit score --folder runs --human-labels FILE.npz    compare what is there
-python -m benchmarks.audit page                                           docs/results/audit.md
+python -m results.generate_pages                                          docs/results/audit.md
 
 CIFAR-10 comes from --data, else $CRUST_DATA, else ./data. `work` may run in several processes at once: each takes the
 next training that has no result line and that no other process has locked. A training is a specification like those of
 `crust.experiments`; that of a fold has the field `fold` = [number, of] and trains on all others, with nothing held out.
 Probabilities of the fold's own examples are left in its folder. `score` adds an entry for each judge of each set of
-labels to docs/results/audit.json as soon as its trainings are there; the page is built from these entries alone.
+labels to results/audit.json as soon as its trainings are there; the page is built from these entries alone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import argparse
 import datetime
 import json
 import platform
-import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,61 +24,20 @@ from typing import Any
 
 import numpy as np
 import torch
-from results.tables import bold_best
+from results.audit_page import JUDGED, LABELS, compared
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from benchmarks import audit_cuts
 from crust._util import seeding
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.data import load
 from crust.errors import CrustError
-from crust.experiments import append, find, key, make, read, run
-from crust.experiments.engines.task import claim
-from crust.experiments.outputs.table_markdown import markdown
+from crust.experiments import append, find, key, make, read_results, train_spec
+from crust.experiments.task import claim
 from crust.fitting import fit
 from crust.runs.data import labels_of_spec
 
-ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "results" / "audit.md"
-JUDGED = ROOT / "docs" / "results" / "audit.json"
 FOLDS = 5
-LABELS = {  # in order of importance
-    "symmetric:0.5": "symmetric 0.5",
-    "human:worse": "human `worse`",
-    "human:aggre": "human `aggre`",
-    "symmetric:0.2": "symmetric 0.2",
-    "human:random1": "human `random1`",
-}
-JUDGES = {
-    "crust": "`crust`, one run",
-    "self-confidence": "cleanlab, self-confidence, 5 folds",
-    "confident": "cleanlab, confident learning, 5 folds",
-    "short": "cleanlab, self-confidence, 5 folds of a quarter of the epochs",
-    "loss": "loss of `erm`, one run",
-}
 SPENT = ("epoch", "gradients")  # selection is part of an epoch; measuring on test data is no part of an audit
-INTRODUCTION = (
-    "Who finds the wrong labels, on the same data with the same network: CIFAR-10, the first 10,000 images, ResNet-8, "
-    "40 epochs, no augmentation, batch 128, SGD 0.1 with drops at 2/3 and 5/6, one seed. `crust`: the `doubt` of the "
-    "audit that one run leaves. cleanlab: out-of-sample probabilities of 5-fold cross-validation by plain training "
-    "(`erm`, five trainings on 8,000 images each), ranked by self-confidence, or with the labels that confident "
-    "learning (`find_label_issues`) flags first; and the same with a quarter of the epochs, before much is learnt by "
-    "heart. Loss: of the given label, the mean over the ten looks of one `erm` run. A flagged label is one of the "
-    "first N in a ranking, where N is the number of wrong labels; the suggestion is right where it is the true label. "
-    "Seconds: training and looking on one core each, cross-validation all five folds; they were taken while other "
-    "work was running on the machine, so only large ratios mean anything, and the examples that went through the "
-    "network, forward and backward, stand beside them. A dash has not been measured yet. `python -m benchmarks.audit "
-    "page` builds this page from audit.json beside it."
-)
-SURE = (
-    "`crust audit RUN --calibrate` on the same runs of `crust`, which trains each once more with planted wrong labels. "
-    "It assumes noise that depends on the class alone. That this network knows little over half of the images, and "
-    "doubts right labels of hard ones as well, is taken into account and makes the intervals wide. People err on hard "
-    "images, of which less is found than is said: recall is too high there. `python -m benchmarks.audit_cuts` makes "
-    "these lines."
-)
-
-
 # ------------------------------------------------------------ what is to be trained
 
 
@@ -114,10 +72,10 @@ def run_one(
     """Run the first training that has no result and that nobody else runs; False where there is none."""
     for spec in jobs() if todo is None else todo:
         place = folder / key(spec)
-        if find(read(results), spec) is not None or (place / "error.txt").exists():
+        if find(read_results(results), spec) is not None or (place / "error.txt").exists():
             continue
         with claim(place) as mine:
-            if not mine or find(read(results), spec) is not None:  # another has just ended it
+            if not mine or find(read_results(results), spec) is not None:  # another has just ended it
                 continue
             name = f"{spec['labels']} {spec['method']} {spec.get('fold', '')} ({key(spec)})"
             say(f"begin {name}")
@@ -137,8 +95,8 @@ def run_one(
 def train(spec: dict[str, Any], place: Path, data_dir: str | None, human_labels: str | None) -> dict[str, Any]:
     """One training, or the rest of it; its result line."""
     if "fold" not in spec:
-        return run(spec, place, data_dir=data_dir, human_labels=human_labels)
-    write_whole(place / "spec.json", json.dumps(spec, indent=1).encode())
+        return train_spec(spec, place, data_dir=data_dir, human_labels=human_labels)
+    write_atomic(place / "spec.json", json.dumps(spec, indent=1).encode())
     bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"])
     given, _ = labels_of_spec(bundle, spec["labels"], spec["experiment"]["seed"], human_labels)
     examples = bundle.train.with_labels(given)
@@ -157,7 +115,7 @@ def train(spec: dict[str, Any], place: Path, data_dir: str | None, human_labels:
     )
     judged = np.flatnonzero(mine)
     probabilities = result.predict(examples.subset(judged), probabilities=True)
-    write_whole(place / "out_of_sample.npz", lambda file: np.savez(file, rows=judged, probabilities=probabilities))
+    write_atomic(place / "out_of_sample.npz", lambda file: np.savez(file, rows=judged, probabilities=probabilities))
     assert result.recorder is not None
     cost = result.recorder.context.cost
     return {
@@ -198,7 +156,7 @@ def score(
     say: Callable[[str], None] = print,
 ) -> None:
     """An entry for each judge of each set of labels whose trainings are there; those of before are replaced."""
-    lines = read(results)
+    lines = read_results(results)
     for labels in LABELS:
         made = {name: find(lines, spec) for name, spec in specs(labels, scale).items()}
         here = {name: line for name, line in made.items() if line is not None}
@@ -217,14 +175,9 @@ def score(
                 "passes": sum(one["cost"]["forward"] + one["cost"]["backward"] for one in used),
                 "date": used[0]["date"],
             }
-            entries = [old for old in entries_of(judged) if (old["judge"], old["labels"]) != (judge, labels)]
-            write_whole(judged, json.dumps([*entries, line], indent=1).encode())
+            entries = [old for old in compared(judged) if (old["judge"], old["labels"]) != (judge, labels)]
+            write_atomic(judged, json.dumps([*entries, line], indent=1).encode())
             say(f"{labels} {judge}: AUROC {line['auroc']:.4f}, average precision {line['average_precision']:.4f}")
-
-
-def entries_of(judged: Path = JUDGED) -> list[dict[str, Any]]:
-    """What has been compared so far."""
-    return json.loads(judged.read_text()) if judged.exists() else []
 
 
 Judgement = tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]
@@ -235,7 +188,7 @@ def judgements(
 ) -> dict[str, Judgement]:
     """For each judge whose trainings are there: doubt and suggestion of every example, and what was trained for it."""
     found: dict[str, Judgement] = {}
-    for judge, column in (("crust", "doubt"), ("loss", "loss")):
+    for judge, column in (("crust", "label_quality"), ("loss", "mean_loss")):
         name = "crust" if judge == "crust" else "erm"
         if name in made and (folder / made[name]["key"] / "audit.parquet").exists():
             found[judge] = (*from_audit(folder / made[name]["key"], column, classes), [made[name]])
@@ -264,7 +217,8 @@ def from_audit(folder: Path, column: str, classes: Sequence[Any]) -> tuple[np.nd
 
     table = pd.read_parquet(folder / "audit.parquet").sort_values("index")
     position = {name: i for i, name in enumerate(classes)}
-    return table[column].to_numpy(), table["suggested"].map(position).to_numpy()
+    doubt = 1 - table[column].to_numpy() if column == "label_quality" else table[column].to_numpy()
+    return doubt, table["predicted_label"].map(position).to_numpy()
 
 
 def quality(doubt: np.ndarray, suggested: np.ndarray, given: np.ndarray, truth: np.ndarray) -> dict[str, float]:
@@ -281,76 +235,9 @@ def quality(doubt: np.ndarray, suggested: np.ndarray, given: np.ndarray, truth: 
     return {name: round(float(value), 4) for name, value in found.items()}
 
 
-# ------------------------------------------------------------ the page
-
-
-def page(lines: Sequence[dict[str, Any]], calibrated: dict[str, dict[str, Any]], scale: str = "cpu") -> str:
-    """docs/results/audit.md; what is missing is shown as missing."""
-    there = {(line["labels"], line["judge"]): line for line in lines if line.get("scale") == scale}
-    parts = ["# Finding wrong labels, measured", INTRODUCTION, "## In short", _summary(there)]
-    for labels, title in LABELS.items():
-        rate = next((there[labels, judge]["wrong"] for judge in JUDGES if (labels, judge) in there), None)
-        parts += [f"## {title}" + ("" if rate is None else f": {100 * rate:.1f} % of the labels are wrong")]
-        parts.append(_table({judge: there.get((labels, judge)) for judge in JUDGES}))
-    parts += ["## How sure it is", SURE, audit_cuts.table(calibrated, LABELS)]
-    return "\n\n".join(parts) + "\n"
-
-
-def _table(found: dict[str, dict[str, Any] | None]) -> str:
-    header = [
-        "judge", "AUROC", "average precision", "precision at N", "suggestions right among flagged", "seconds", "passes"
-    ]  # fmt: skip
-    names = ("auroc", "average_precision", "precision_at_count", "suggested_right")
-    rows = []
-    for judge, line in found.items():
-        if line is None:
-            rows.append([JUDGES[judge], *["–"] * 6])
-            continue
-        numbers = [f"{line[name]:.3f}" for name in names]
-        rows.append([JUDGES[judge], *numbers, f"{line['seconds']:,}", f"{line['passes'] / 1e6:.2f} M"])
-    return markdown(header, bold_best(rows, range(1, 5), [True] * len(rows)))
-
-
-def _summary(there: dict[tuple[str, str], dict[str, Any]]) -> str:
-    """AUROC of all judges on all labels; the mean where all are there."""
-    rows = []
-    for judge, title in JUDGES.items():
-        values = [there[labels, judge]["auroc"] if (labels, judge) in there else None for labels in LABELS]
-        known = [value for value in values if value is not None]
-        mean = f"{np.mean(known):.3f}" if len(known) == len(LABELS) else "–"
-        rows.append([title, *("–" if value is None else f"{value:.3f}" for value in values), mean])
-    header = ["AUROC", *LABELS.values(), "mean"]
-    text = markdown(header, bold_best(rows, range(1, len(header)), [True] * len(rows)))
-    full, short = ("self-confidence", "confident", "loss"), ("short",)
-    for others, name, dear in (
-        (full, "the best other with full trainings", "self-confidence"),
-        (short, JUDGES["short"], "short"),
-    ):
-        text += _ahead(there, others, name, dear)
-    return text
-
-
-def _ahead(there: dict[tuple[str, str], dict[str, Any]], others: Sequence[str], name: str, dear: str) -> str:
-    """A sentence on how far `crust` is ahead of others, where all of them are there, and at what part of the cost."""
-    gaps, costs = [], []
-    for labels in LABELS:
-        found = [there.get((labels, judge)) for judge in ("crust", *others)]
-        if all(found):
-            ours, *theirs = (line["auroc"] for line in found if line)
-            gaps.append(ours - max(theirs))
-            costs.append(there[labels, "crust"]["passes"] / there[labels, dear]["passes"])
-    if not gaps:
-        return ""
-    return (
-        f"\n\n`crust` against {name}, on {len(gaps)} of {len(LABELS)} sets of labels: AUROC {min(gaps):+.3f} to "
-        f"{max(gaps):+.3f}, {np.mean(gaps):+.3f} on average, at {100 * max(costs):.0f} % of the passes of that "
-        "cross-validation."
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["jobs", "work", "score", "page"])
+    parser.add_argument("what", choices=["jobs", "work", "score"])
     parser.add_argument("--folder", type=Path, default=Path("runs"))
     parser.add_argument("--results", type=Path, default=None, help="lines of the trainings (FOLDER/audit.jsonl)")
     parser.add_argument("--data", default=None)
@@ -361,17 +248,14 @@ def main() -> None:
     where = {"data_dir": options.data, "human_labels": options.human_labels}
     if options.what == "jobs":
         for spec in jobs():
-            there = find(read(results), spec) is not None
+            there = find(read_results(results), spec) is not None
             print("done   " if there else "missing", spec["labels"], spec["method"], spec.get("fold", ""), key(spec))
     elif options.what == "work":
         torch.set_num_threads(1)
         while run_one(results, options.folder, **where) and not options.once:
             pass
-    elif options.what == "score":
-        score(results, options.folder, **where)
     else:
-        write_whole(PAGE, page(entries_of(), audit_cuts.entries()).encode())
-        print(f"written: {PAGE}", file=sys.stderr)
+        score(results, options.folder, **where)
 
 
 if __name__ == "__main__":

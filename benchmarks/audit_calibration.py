@@ -1,6 +1,6 @@
 """How often the truth lies in the 90% intervals of a calibration: many small runs on data with known noise.
 
-python -m benchmarks.audit_calibration                      100 runs, some minutes; docs/results/audit-calibration.json
+python -m benchmarks.audit_calibration                      100 runs, some minutes; results/audit-calibration.json
 python -m benchmarks.audit_calibration --runs 10 --separation 3.5
 
 Each run has data of its own: four classes of 250 points in ten dimensions, one normal cloud each, and noise of its own
@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.fitting import fit
 from crust.runs.result import load
 from crust.verification import audit_arrays, verify_audit
 
-RESULTS = Path(__file__).parents[1] / "docs" / "results" / "audit-calibration.json"
+RESULTS = Path(__file__).parents[1] / "results" / "audit-calibration.json"
 SETTINGS: dict[str, Any] = {"epochs": 10, "batch_size": 64, "learning_rate": 0.05}
 NAMES = ("noise_rate", "precision", "recall")
 
@@ -101,7 +101,7 @@ def main() -> None:
     sets = json.loads(path.read_text())["sets"] if path.is_file() else []
     others = [one for one in sets if any(one.get(name) != value for name, value in about.items())]
     found = {"sets": [*others, {**about, "covered": covered(runs)}]}
-    write_whole(path, json.dumps(found, indent=1).encode())
+    write_atomic(path, json.dumps(found, indent=1).encode())
 
 
 if __name__ == "__main__":

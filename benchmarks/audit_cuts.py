@@ -3,8 +3,8 @@
 python -m benchmarks.audit_cuts --folder runs --human-labels FILE.npz
 
 Calibrates every `crust` run that is there, which trains each once more, and leaves the estimated noise rate and the
-precision and recall at the recommended cut, with their 90% intervals, in docs/results/audit-cuts.json; `python -m
-benchmarks.audit page` shows them. May run in several processes at once, and goes on where it was stopped.
+precision and recall at the recommended cut, with their 90% intervals, in results/audit-cuts.json; `python -m
+results.generate_pages` shows them. May run in several processes at once, and goes on where it was stopped.
 """
 
 from __future__ import annotations
@@ -17,18 +17,15 @@ from typing import Any
 
 import numpy as np
 import torch
+from results.audit_page import CUTS, ESTIMATES, LABELS, calibrated
 
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.data import load
 from crust.experiments import key, make
-from crust.experiments.engines.task import claim
-from crust.experiments.outputs.table_markdown import markdown
+from crust.experiments.task import claim
 from crust.runs.data import labels_of_spec
 from crust.runs.folder import RunFolder
 from crust.verification import audit_arrays, verify_audit
-
-CUTS = Path(__file__).parents[1] / "docs" / "results" / "audit-cuts.json"
-NAMES = {"noise_rate": "noise rate", "precision": "precision at the cut", "recall": "recall at the cut"}
 
 
 def cuts(
@@ -45,25 +42,20 @@ def cuts(
     for name in labels:
         spec = make("crust", name, scale=scale)
         place = folder / key(spec)
-        if name in entries(file) or not (place / "audit.parquet").is_file():
+        if name in calibrated(file) or not (place / "audit.parquet").is_file():
             continue
         with claim(folder / f"calibration-{place.name}") as mine:
-            if not mine or name in entries(file):
+            if not mine or name in calibrated(file):
                 continue
             say(f"begin the calibration of {name}")
             bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"])
             given, truth = labels_of_spec(bundle, name, spec["experiment"]["seed"], human_labels)
             found = verify_audit(place, bundle.train.with_labels(given))
             line = beside_truth(found, audit_arrays(*RunFolder(place).audit()).doubt, given != truth)
-            write_whole(file, json.dumps({**entries(file), name: line}, indent=1).encode())
+            write_atomic(file, json.dumps({**calibrated(file), name: line}, indent=1).encode())
             say(f"end the calibration of {name}: {line}")
             return True
     return False
-
-
-def entries(file: Path = CUTS) -> dict[str, dict[str, Any]]:
-    """What has been calibrated so far, by labels."""
-    return json.loads(file.read_text()) if file.is_file() else {}
 
 
 def beside_truth(found: dict[str, Any], doubt: np.ndarray, wrong: np.ndarray) -> dict[str, dict[str, float]]:
@@ -71,24 +63,10 @@ def beside_truth(found: dict[str, Any], doubt: np.ndarray, wrong: np.ndarray) ->
     flagged = doubt >= found["cut"]["threshold"]
     said = {"noise_rate": found["noise_rate"], "precision": found["cut"]["precision"], "recall": found["cut"]["recall"]}
     true = {"noise_rate": wrong.mean(), "precision": wrong[flagged].mean(), "recall": flagged[wrong].mean()}
-    return {name: {**said[name], "true": round(float(true[name]), 5)} for name in NAMES}
-
-
-def table(found: dict[str, dict[str, Any]], titles: dict[str, str]) -> str:
-    """A row for each set of labels: the truth, and what was estimated of it."""
-    rows = []
-    for labels, title in titles.items():
-        cells = ["–"] * len(NAMES)
-        if labels in found:
-            each = [found[labels][name] for name in NAMES]
-            cells = [f"{e['true']:.2f}: {e['value']:.2f} ({e['low']:.2f} to {e['high']:.2f})" for e in each]
-        rows.append([title, *cells])
-    return markdown(["true: estimated (90% interval)", *NAMES.values()], rows)
+    return {name: {**said[name], "true": round(float(true[name]), 5)} for name in ESTIMATES}
 
 
 def main() -> None:
-    from benchmarks.audit import LABELS  # which shows what this leaves
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=Path("runs"))
     parser.add_argument("--data", default=None)

@@ -32,7 +32,7 @@ BATCH = 128
 def examples(data_dir: str | None, images: int | None) -> Examples:
     """The first images of CIFAR-10 with wrong labels; None for all of them."""
     train = data.load("cifar10", data_dir=data_dir, limit=images).train
-    return train.with_labels(noise.realise(train.labels, NOISE, classes=10, seed=0).labels)
+    return train.with_labels(noise.make_noisy_labels(train.labels, NOISE, classes=10, seed=0).labels)
 
 
 # ---------------------------------------------------------------- ways to train, a process each

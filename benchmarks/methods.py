@@ -26,7 +26,7 @@ import torch
 
 import crust
 from crust import data, noise
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.experiments import make
 from crust.experiments.paper.table1 import own_settings
 
@@ -39,7 +39,7 @@ def cost(method: str, options: argparse.Namespace) -> dict[str, float]:
     """One run from its beginning to its end."""
     bundle = data.load("cifar10", data_dir=options.data, limit=options.images)
     truth = bundle.train.labels
-    given = noise.realise(truth, LABELS, classes=10, seed=0).labels
+    given = noise.make_noisy_labels(truth, LABELS, classes=10, seed=0).labels
     spec = make(method, LABELS, **own_settings(method, "cpu"))
     result = crust.fit(
         spec["model"], bundle.train.with_labels(given), method=method, true_labels=truth, augment=spec["augment"],
@@ -88,7 +88,7 @@ def main() -> int:
         machine = {"processor": platform.machine(), "cores": os.cpu_count(), "threads": torch.get_num_threads()}
         versions = {"python": platform.python_version(), "torch": torch.__version__}
         found = {"date": date.today().isoformat(), **setting, **machine, **versions, "methods": rows}
-        write_whole(output, (json.dumps(found, indent=1) + "\n").encode())
+        write_atomic(output, (json.dumps(found, indent=1) + "\n").encode())
     return 0
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from crust.experiments.outputs import figure_markdown, table_markdown
+from crust.experiments.outputs import figures, table_markdown
 from crust.experiments.outputs.table_markdown import markdown
 from crust.experiments.paper import EXPERIMENTS
 from crust.experiments.results_file import find
@@ -18,6 +18,7 @@ from crust.experiments.specs import make
 from crust.methods import METHODS
 from crust.training.epoch_scaling import warmup_of
 from results import findings
+from results.audit_page import audit_page, calibrated, compared
 from results.methods_page import methods_page, own_page
 from results.tables import (
     CENTRAL,
@@ -174,8 +175,8 @@ def of_paper(name: str, kind: str) -> Callable[[Lines], str]:
         if kind == "md":
             return experiment.page(summary)
         if experiment.panels:
-            return figure_markdown.as_csv(summary, experiment.panels)
-        return table_markdown.as_csv(summary)
+            return figures.figure_csv(summary, experiment.panels)
+        return table_markdown.table_csv(summary)
 
     return build
 
@@ -195,6 +196,7 @@ PAGES: dict[str, Callable[[Lines], str]] = {
         for name in ("table1", "table2", "figure1")
         for kind in ("md", "csv")
     },
+    "results/audit.md": lambda _: audit_page(compared(), calibrated()),
     "findings.md": what_holds,
     **{f"methods/{name}.md": partial(own_page, name) for name in METHODS},
 }
@@ -202,17 +204,17 @@ PAGES: dict[str, Callable[[Lines], str]] = {
 
 def main() -> None:
     """Build all pages of docs anew, and the pictures of Figure 1."""
-    from crust._util.atomic_write import write_whole
-    from crust.experiments.results_file import read
+    from crust._util.atomic_write import write_atomic
+    from crust.experiments.results_file import read_results
 
     docs = Path("docs")
-    lines = read(docs / "results")
+    lines = read_results(Path("results"))
     figure = EXPERIMENTS["figure1"]
     files = {name: page(lines).encode() for name, page in PAGES.items()}
-    drawn = figure_markdown.pictures(figure.summary(lines, "cpu"), figure.panels)
+    drawn = figures.figure_pngs(figure.summary(lines, "cpu"), figure.panels)
     files |= {f"results/{name}": content for name, content in drawn.items()}
     for name, content in files.items():
-        write_whole(docs / name, content)
+        write_atomic(docs / name, content)
         sys.stdout.write(f"{docs / name}\n")
 
 

@@ -13,7 +13,7 @@ from crust.experiments.outputs.table_markdown import markdown
 from crust.experiments.paper.table1 import own_settings
 from crust.methods import METHODS
 from results.methods_reading import HALF, reading
-from results.tables import INTRODUCTION, NOISES, bold_best, cell, is_ceiling, of_runs, runs
+from results.tables import INTRODUCTION, NOISES, bold_best, cell, is_ceiling, of_runs, passes, runs
 
 Lines = Sequence[dict[str, Any]]
 SECONDS = Path("benchmarks/results/methods.json")  # of `python -m benchmarks.methods`, on a quiet machine
@@ -63,7 +63,7 @@ def measured(name: str, lines: Lines) -> str:
             words += f" (`erm` {cell(of_runs(plain, 'accuracy', 'last'))})"
         doubts = of_runs(some, "audit", "auroc")
         words += f", audit AUROC {cell(doubts, scale=1, digits=3)}" if doubts else ""
-        own, base = _passes(some), _passes(plain)
+        own, base = passes(some), passes(plain)
         if name != "erm" and own is not None and base is not None:
             words += f", {own / base:.2f} of `erm`'s passes"
         found.append(words)
@@ -82,10 +82,10 @@ def _all(lines: Lines, labels: str) -> dict[str, tuple[str, list[dict[str, Any]]
 
 def _table(lines: Lines, labels: str, seconds: dict[str, float]) -> str:
     rows, competes = [], []
-    base = _passes(runs(lines, "erm", labels))
+    base = passes(runs(lines, "erm", labels))
     for name, (method, some) in _all(lines, labels).items():
         competes.append(not is_ceiling(method))
-        own = _passes(some)
+        own = passes(some)
         halved = "half" in name
         cost = seconds.get(method) if not halved else 0.5 * seconds["erm"] if "erm" in seconds else None
         rows.append(
@@ -100,10 +100,6 @@ def _table(lines: Lines, labels: str, seconds: dict[str, float]) -> str:
         )
     header = ["method", "last epoch", "mean of last 10", "best epoch", "audit AUROC", "passes", "seconds", "seeds"]
     return markdown(header, bold_best(rows, [1, 2, 4], competes))
-
-
-def _passes(some: Lines) -> float | None:
-    return mean(line["cost"]["forward"] + line["cost"]["backward"] for line in some) if some else None
 
 
 def _reading(lines: Lines, labels: str) -> list[str]:

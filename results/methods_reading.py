@@ -7,7 +7,7 @@ from statistics import mean
 from typing import Any
 
 from crust.experiments.paper.table1 import own_settings
-from results.tables import NOISES, of_runs, runs
+from results.tables import NOISES, of_runs, passes, runs
 
 Lines = Sequence[dict[str, Any]]
 HALF = {"epochs": 20}  # as many updates as 40 epochs on half of the data
@@ -79,7 +79,8 @@ def reading(lines: Lines) -> str:
         return _pair([own - base for own, base in zip(last[name], last["crust"], strict=True)], "+.1f")
 
     def cost(name: str) -> float:
-        return _passes(made[name]) / _passes(made["erm"])
+        own, base = (passes(line for some in made[each].values() for line in some) for each in (name, "erm"))
+        return own / base
 
     rows = zip(last["crust"], last["random"], last["oracle"], strict=True)
     return TEXT.format(
@@ -106,8 +107,3 @@ def _last(some: Lines) -> float:
 
 def _pair(values: Sequence[float], form: str = ".1f") -> str:
     return " and ".join(format(value, form) for value in values)
-
-
-def _passes(made: dict[str, list[dict[str, Any]]]) -> float:
-    """Examples through a network, forward and backward, in a run on average."""
-    return mean(line["cost"]["forward"] + line["cost"]["backward"] for some in made.values() for line in some)

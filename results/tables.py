@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from statistics import mean, stdev
 from typing import Any
 
+from crust.experiments.outputs.table_markdown import mean_sd
+from crust.experiments.outputs.table_summary import passes_of_line
 from crust.experiments.results_file import find
 from crust.experiments.specs import make
 from crust.methods import METHODS
@@ -18,7 +20,7 @@ INTRODUCTION = (
     "CIFAR-10, the first 10,000 images (9,000 trained on, 1,000 held out with their noisy labels), ResNet-8, 40 "
     "epochs, no augmentation, batch 128, SGD 0.1 with drops at 2/3 and 5/6, coreset of 50%. Test accuracy on the "
     "10,000 test images in percent: mean ± standard deviation over seeds, and their number. The lines that this page "
-    "is made from, with every setting, are in the .jsonl files beside it; "
+    "is made from, with every setting, are in the .jsonl files of [results](../../results); "
     "`python -m results.generate_pages` builds it anew."
 )
 
@@ -34,7 +36,7 @@ def runs(lines: Iterable[dict[str, Any]], method: str, labels: str, **settings: 
     return [line for line in found if line is not None]
 
 
-def cell(values: Sequence[float], *, scale: float = 100.0, digits: int = 1) -> str:
+def cell(values: Sequence[float], *, scale: float = 100.0, digits: int = 1, sign: str = "") -> str:
     """Mean ± standard deviation; the mean alone where there is one run.
 
     Example:
@@ -43,8 +45,18 @@ def cell(values: Sequence[float], *, scale: float = 100.0, digits: int = 1) -> s
     """
     if not values:
         return "–"
-    middle = f"{scale * mean(values):.{digits}f}"
-    return middle if len(values) == 1 else f"{middle} ± {scale * stdev(values):.{digits}f}"
+    return mean_sd(scale * mean(values), scale * stdev(values) if len(values) > 1 else None, digits, sign)
+
+
+def passes(lines: Iterable[dict[str, Any]]) -> float | None:
+    """Examples through a network, forward and backward, in a run on average; None without runs.
+
+    Example:
+        >>> passes([{"cost": {"forward": 10, "backward": 4}}, {"cost": {"forward": 12, "backward": 4}}]), passes([])
+        (15.0, None)
+    """
+    known = [value for value in map(passes_of_line, lines) if value is not None]
+    return mean(known) if known else None
 
 
 def first_choice(line: dict[str, Any]) -> int:

@@ -16,14 +16,16 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.errors import InputError
 from crust.experiments.grid import run_all
-from crust.experiments.results_file import read
+from crust.experiments.outputs.table_markdown import markdown
+from crust.experiments.results_file import read_results
 from crust.experiments.specs import make
 from crust.runs.checkpoints import reopen
 from crust.theory.diagnose import diagnose
 from crust.theory.plots import shown_cut, write_picture
+from results.tables import cell
 from results.theory_reading import reading, title
 
 NOISE = "symmetric:0.5"
@@ -58,7 +60,7 @@ def ask(folder: Path, spec: dict[str, Any] | None, data_dir: str | None, **optio
     run = reopen(folder, spec, data_dir=data_dir)
     summary = diagnose(run, **options, say=lambda text: print(f"{folder.name}: {text}", file=sys.stderr))
     found = {**summary.summary(), "options": asked}
-    write_whole(kept, json.dumps(found, ensure_ascii=False).encode())
+    write_atomic(kept, json.dumps(found, ensure_ascii=False).encode())
     return found
 
 
@@ -126,7 +128,7 @@ def _claim_table(summaries: Sequence[dict[str, Any]]) -> str:
                     f"{sets['all']['labels']['nuisance']:.3f}",
                     f"{sets['coreset']['labels']['nuisance']:.3f}",
                     "yes" if moment["claim"] else "no",
-                    _numbers(drawn),
+                    cell(drawn, scale=1, digits=2),
                     _percent(moment["claim_at_random"]),
                 ]
             )
@@ -144,7 +146,8 @@ def _quality_table(summaries: Sequence[dict[str, Any]]) -> str:
             cells = [title(summary), str(moment["epoch"]), _percent(quality["noise"])]
             cells += [f"{quality['alpha']:.3g}", f"{quality['beta']:.3g}"]
             for name in ("norm_share", "gram", "gradient"):
-                cells.append(f"{quality['errors'][name]:.2f} ({_numbers([one[name] for one in quality['random']])})")
+                drawn = cell([one[name] for one in quality["random"]], scale=1, digits=2)
+                cells.append(f"{quality['errors'][name]:.2f} ({drawn})")
             rows.append(cells)
     return markdown(["run", "epoch", "wrong labels", "α", "β", "ε/‖J‖", "JᵀJ", "gradient"], rows)
 
@@ -169,19 +172,6 @@ def _theorem_table(summaries: Sequence[dict[str, Any]]) -> str:
     return markdown(["", *(title(summary) for summary, _ in known)], rows)
 
 
-def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown; in a cell, ‖ and | do not end it.
-
-    Example:
-        >>> print(markdown(["a", "b"], [["1", "2"]]))
-        | a | b |
-        |---|---|
-        | 1 | 2 |
-    """
-    lines = [f"| {' | '.join(cell.replace('|', '∣') for cell in row)} |" for row in (heads, *rows)]
-    return "\n".join([lines[0], "|" + "---|" * len(heads), *lines[1:]])
-
-
 def _percent(share: float) -> str:
     return f"{100 * share:.1f}%"
 
@@ -190,12 +180,6 @@ def _percents(values: Sequence[float]) -> str:
     if not values:
         return "–"
     return _percent(mean(values)) + (f" ± {_percent(stdev(values))}" if len(values) > 1 else "")
-
-
-def _numbers(values: Sequence[float]) -> str:
-    if not values:
-        return "–"
-    return f"{mean(values):.2f}" + (f" ± {stdev(values):.2f}" if len(values) > 1 else "")
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -219,7 +203,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if options.what == "train":
         results = options.results or options.folder / "theory.jsonl"
         return run_all(specs(), results, options.folder, data_dir=options.data_dir, keep_every=KEEP_EVERY)
-    known = {} if options.results is None else {line["key"]: line["spec"] for line in read(options.results)}
+    known = {} if options.results is None else {line["key"]: line["spec"] for line in read_results(options.results)}
     runs = [run for run in options.runs if (run / "config.yaml").is_file()]
     if not runs:
         raise InputError("none of these folders holds a run: give those of `train`")
@@ -231,7 +215,7 @@ def main(words: Sequence[str] | None = None) -> int:
     for one in summaries:
         stem = options.output.stem
         write_picture(options.output.with_name(f"{stem}-{one['method']}-{one['model']}.png"), one)
-    write_whole(options.output, page(summaries, options.output.stem).encode())
+    write_atomic(options.output, page(summaries, options.output.stem).encode())
     return 0
 
 

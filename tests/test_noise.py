@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from crust.errors import InputError
 from crust.noise import (
     NoiseSpec,
-    RealisedNoise,
+    NoisyLabels,
     instance_noise,
+    make_noisy_labels,
     noisify,
     parse_noise,
-    realise,
     released_labels,
     transition_matrix,
 )
@@ -207,7 +207,7 @@ def test_the_same_seed_draws_the_same_and_leaves_the_global_state():
     before = pickle.dumps(np.random.get_state())  # noqa: NPY002
     clean = np.arange(1000) % 10
     for noise in ("symmetric:0.5", "derangement:0.4", "symmetric-released:0.5", "instance:0.3"):
-        first, second = (realise(clean, noise, 10, 3, features=np.eye(1000, 5)) for _ in range(2))
+        first, second = (make_noisy_labels(clean, noise, 10, 3, features=np.eye(1000, 5)) for _ in range(2))
         np.testing.assert_array_equal(first.labels, second.labels)
         assert first.hash == second.hash
     assert pickle.dumps(np.random.get_state()) == before  # noqa: NPY002
@@ -253,7 +253,7 @@ def test_the_labels_of_the_released_code(kind, seed):
     found = released_labels(clean, kind, 0.4, 10, seed)
     assert found.tolist() == released_by_the_letter(clean, kind, 0.4, 10, seed)
     name = {"agnostic": "symmetric-released", "asym": "derangement-released"}[kind]
-    noise = realise(clean, f"{name}:0.4", 10, seed)
+    noise = make_noisy_labels(clean, f"{name}:0.4", 10, seed)
     np.testing.assert_array_equal(noise.labels, found)
     moved = noise.labels != clean
     assert (noise.matrix[clean[moved], noise.labels[moved]] > 0).all()
@@ -324,9 +324,9 @@ def test_a_matrix_from_a_file(tmp_path, suffix):
     assert spec == NoiseSpec("matrix", matrix=T)
     assert spec != NoiseSpec("matrix", matrix=np.eye(2))
     clean = np.array([0, 1] * 20)
-    assert realise(clean, spec, 2).hash == realise(clean, T, 2).hash
+    assert make_noisy_labels(clean, spec, 2).hash == make_noisy_labels(clean, T, 2).hash
     with pytest.raises(InputError, match="is for 2 classes, but there are 3"):
-        realise(clean, spec, 3)
+        make_noisy_labels(clean, spec, 3)
 
 
 def test_a_matrix_file_that_is_none(tmp_path):
@@ -341,9 +341,9 @@ def test_a_matrix_file_that_is_none(tmp_path):
 
 @pytest.mark.parametrize("line", ["symmetric:0.3", "instance:0.3"])
 def test_saved_and_loaded(tmp_path, line):
-    noise = realise(np.arange(100) % 5, line, 5, seed=9, features=np.eye(100, 3))
+    noise = make_noisy_labels(np.arange(100) % 5, line, 5, seed=9, features=np.eye(100, 3))
     noise.save(tmp_path / "noise.npz")
-    found = RealisedNoise.load(tmp_path / "noise.npz")
+    found = NoisyLabels.load(tmp_path / "noise.npz")
     np.testing.assert_array_equal(found.labels, noise.labels)
     assert (found.spec, found.seed, found.classes, found.hash) == (line, 9, 5, noise.hash)
     assert (found.matrix is None) == (line == "instance:0.3")
@@ -351,7 +351,7 @@ def test_saved_and_loaded(tmp_path, line):
 
 
 def test_files_that_are_not_whole(tmp_path):
-    noise = realise([0, 1] * 9, "symmetric:0.3", 2)
+    noise = make_noisy_labels([0, 1] * 9, "symmetric:0.3", 2)
     path = tmp_path / "noise.npz"
     noise.save(path)
     whole = path.read_bytes()
@@ -367,13 +367,13 @@ def test_files_that_are_not_whole(tmp_path):
         else:
             np.savez(path, **{**arrays, "about": np.array([{}], dtype=object)})
         with pytest.raises(InputError, match="no whole file of noisy labels"):
-            RealisedNoise.load(path)
+            NoisyLabels.load(path)
     with pytest.raises(InputError, match="there is no file"):
-        RealisedNoise.load(tmp_path / "none.npz")
+        NoisyLabels.load(tmp_path / "none.npz")
 
 
 def test_a_place_that_cannot_be_written(tmp_path):
-    noise = realise([0, 1], "symmetric:0.3", 2)
+    noise = make_noisy_labels([0, 1], "symmetric:0.3", 2)
     with pytest.raises(InputError, match="there is no folder"):
         noise.save(tmp_path / "no folder" / "noise.npz")
     with pytest.raises(InputError, match=r"ends in \.npz"):
@@ -383,4 +383,4 @@ def test_a_place_that_cannot_be_written(tmp_path):
 
 def test_instance_noise_needs_features():
     with pytest.raises(InputError, match="features"):
-        realise([0, 1], "instance:0.2", 2)
+        make_noisy_labels([0, 1], "instance:0.2", 2)

@@ -84,6 +84,35 @@ def test_import_is_light(code):
     assert run_python(f"{code}; import sys; print([m for m in {HEAVY} if m in sys.modules])") == "[]"
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import crust.selection",
+        "import crust, numpy as np; crust.select(np.eye(3), 2)",
+        "import crust, numpy as np; crust.centrality(np.eye(3))",
+        "import crust; crust.estimate_cost(100, 2, 10)",
+        "import crust.audit; import crust; crust.audit",
+    ],
+)
+def test_selection_and_audit_work_without_torch(code):
+    assert run_python(f"{code}; import sys; print('torch' in sys.modules)") == "False"
+
+
+def test_no_module_hides_a_public_name():
+    # A module is set as an attribute of its package when it is imported, even where a name of the package is the same
+    code = """
+import crust, pkgutil, importlib
+for module in pkgutil.walk_packages(crust.__path__, "crust."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+import crust.selection
+print([name for name in crust.__all__ if type(getattr(crust, name)).__name__ == "module"],
+      [name for name in crust.selection.__all__ if type(getattr(crust.selection, name)).__name__ == "module"],
+      callable(crust.centrality))
+"""
+    assert run_python(code) == "[] [] True"
+
+
 def test_the_version_is_that_of_the_distribution():
     from importlib.metadata import version
 

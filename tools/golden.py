@@ -41,7 +41,12 @@ COLUMNS = {
     "margin": "aum",
     "held_out": "is_held_out",
 }
-KEYS = {"clean": "clean_fraction", "chosen": "n_selected", "knowledge": "noise_info"}
+KEYS = {
+    "clean": "clean_fraction",
+    "clean_weighted": "clean_fraction_weighted",
+    "chosen": "n_selected",
+    "knowledge": "noise_info",
+}
 # Columns that a commit may add, and keys whose value is time or names, not numbers.
 IGNORED_COLUMNS = {"is_label_issue"}
 IGNORED_KEYS = {"seconds", "passes"}
@@ -58,6 +63,8 @@ def of_table(table: Any) -> dict[str, str]:
     found = {}
     for name in sorted(set(table) - IGNORED_COLUMNS):
         values = table[name]
+        if name == "label_quality":  # it was 1 - doubt, and doubt was 1 - probability: the last bits are rounding
+            values = values.round(12)
         plain = values.to_numpy().tobytes() if values.dtype != object else repr(values.tolist()).encode()
         found[name] = digest(plain)
     return found

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from crust.experiments.outputs.table_markdown import markdown
+from crust.experiments.outputs.table_summary import ResultIndex
 from crust.experiments.specs import make
-from crust.experiments.table_cells import Found
 from results.findings import costs, methods, parts
 from results.findings.numbers import CLEAR, HALF, NOISES, Finding, Runs
 from results.tables import CENTRAL
@@ -53,7 +53,7 @@ def specs(seeds: Iterable[int] = (0,)) -> list[dict[str, Any]]:
     return [make(method, labels, seed=seed, **settings) for seed in seeds for method, labels, settings in EXTRA]
 
 
-def findings(found: Found, speed: Mapping[str, Any] | None = None) -> list[Finding]:
+def findings(found: ResultIndex, speed: Mapping[str, Any] | None = None) -> list[Finding]:
     """All of them.
 
     Args:
@@ -61,7 +61,7 @@ def findings(found: Found, speed: Mapping[str, Any] | None = None) -> list[Findi
         speed: what `benchmarks/training.py` measured, where it is there.
 
     Example:
-        >>> {one.verdict for one in findings(Found([])) if one.claim}
+        >>> {one.verdict for one in findings(ResultIndex([])) if one.claim}
         {'not measured yet'}
     """
     runs = Runs(found)
@@ -85,7 +85,7 @@ def page(lines: Iterable[dict[str, Any]], speed: Mapping[str, Any] | None = None
         >>> page([]).startswith("# What holds of the paper")
         True
     """
-    found = findings(Found(lines), speed)
+    found = findings(ResultIndex(lines), speed)
     parts = ["# What holds of the paper", INTRODUCTION]
     parts.append(
         markdown(["the paper says", "here"], [[one.claim, f"**{one.verdict}**"] for one in found if one.claim])

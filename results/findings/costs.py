@@ -7,6 +7,7 @@ from statistics import mean
 from typing import Any
 
 from crust.experiments.outputs.table_markdown import markdown
+from crust.experiments.outputs.table_summary import passes_of_line
 from crust.experiments.paper import table1
 from results.findings.numbers import NOISES, Finding, Runs, every, of_variants, shown
 
@@ -42,7 +43,7 @@ def speed(runs: Runs, speed: Mapping[str, Any] | None) -> Finding:
         for labels in NOISES:
             ours, plain_ = runs.lines(name, labels), runs.lines("erm", labels)
             for seed in ours.keys() & plain_.keys():
-                cost = [line["cost"]["forward"] + line["cost"]["backward"] for line in (ours[seed], plain_[seed])]
+                cost = [passes_of_line(line) for line in (ours[seed], plain_[seed])]
                 found.append(cost[0] / cost[1])
         if found:
             ratios[name] = mean(found)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import Any
 
+from crust.experiments.outputs.table_summary import ResultIndex
 from crust.experiments.paper.table1 import own_settings
 from crust.experiments.specs import make
-from crust.experiments.table_cells import Found
-from results.tables import first_choice
+from results.tables import cell, first_choice
 
 CLEAR = 1.0  # points: less is no difference on 10,000 test images and few seeds
 NOISES = {
@@ -52,11 +52,11 @@ class Runs:
 
     Example:
         >>> line = {"key": "x", "spec": make("erm", "true"), "accuracy": {"last": 0.5}}
-        >>> Runs(Found([line])).last("erm", "true")
+        >>> Runs(ResultIndex([line])).last("erm", "true")
         {0: 50.0}
     """
 
-    def __init__(self, found: Found):
+    def __init__(self, found: ResultIndex):
         self.found = found
 
     def lines(self, method: str, labels: str, **settings: Any) -> dict[int, dict[str, Any]]:
@@ -150,8 +150,7 @@ def shown(values: Sequence[float], digits: int = 1) -> str:
     """
     if not values:
         return "missing"
-    spread = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
-    return f"{mean(values):+.{digits}f}{spread} ({len(values)})"
+    return f"{cell(values, scale=1, digits=digits, sign='+')} ({len(values)})"
 
 
 def plain(values: Iterable[float], digits: int = 1) -> str:

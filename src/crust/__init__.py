@@ -10,9 +10,9 @@ Example:
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from typing import TYPE_CHECKING
+
+from crust._util.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from crust.audit import find_label_issues as find_label_issues
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from crust.runs.result import Result as Result
     from crust.runs.result import load as load
     from crust.selection import Coreset as Coreset
-    from crust.selection import estimate as estimate
+    from crust.selection import centrality as centrality
+    from crust.selection import estimate_cost as estimate_cost
     from crust.selection import select as select
     from crust.sklearn import CrustClassifier as CrustClassifier
     from crust.verification import verify_audit as verify_audit
@@ -42,7 +43,8 @@ _HOMES = {
     "MissingPackage": "crust.errors",
     "Result": "crust.runs.result",
     "apply_corrections": "crust.corrections.apply_corrections",
-    "estimate": "crust.selection",
+    "centrality": "crust.selection",
+    "estimate_cost": "crust.selection",
     "find_label_issues": "crust.audit",
     "fit": "crust.fitting",
     "load": "crust.runs.result",
@@ -51,18 +53,4 @@ _HOMES = {
 }
 
 __all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> object:
-    if name in _HOMES:
-        value = getattr(importlib.import_module(_HOMES[name]), name)
-    elif not name.startswith("_") and importlib.util.find_spec(f"crust.{name}"):
-        value = importlib.import_module(f"crust.{name}")
-    else:
-        raise AttributeError(f"module 'crust' has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

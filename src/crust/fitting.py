@@ -86,7 +86,7 @@ def fit(
     Example:
         >>> from crust import data, noise
         >>> digits = data.load("digits", limit=300)
-        >>> wrong = noise.realise(digits.train.labels, "symmetric:0.4", classes=10).labels
+        >>> wrong = noise.make_noisy_labels(digits.train.labels, "symmetric:0.4", classes=10).labels
         >>> result = fit("mlp", digits.train, labels=wrong, true_labels=digits.train.labels, epochs=2)
         >>> len(result.history), len(result.audit()), result.history["n_selected"]
         (2, 300, [270, 135])

@@ -52,7 +52,8 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model_: the trained network; it takes standardised columns, in float64 where it was built by name.
         history_: one dictionary an epoch.
         audit_: a pandas DataFrame, one row a training example, in its order.
-        doubt_: of `audit_`, how much to doubt each given label, from 0 to 1.
+        label_quality_: of `audit_`, how good each given label is, from 0 (bad) to 1.
+        label_issues_: of `audit_`, whether another label is predicted.
 
     Example:
         >>> from sklearn.datasets import load_iris
@@ -61,7 +62,7 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> classifier = CrustClassifier(random_state=0).fit(X, y)
         >>> classifier.predict(X[:5]).tolist()
         [0, 0, 0, 0, 0]
-        >>> bool(classifier.doubt_[:5].mean() > 2 * classifier.doubt_[5:].mean())
+        >>> bool(classifier.label_quality_[:5].mean() < classifier.label_quality_[5:].mean() / 2)
         True
     """
 
@@ -119,7 +120,7 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The probabilities of all classes, in the order of `classes_`: (n, classes) in float64."""
         import torch
 
-        from crust._util.torch_modules import device_of, evaluating, run
+        from crust._util.torch_modules import device_of, evaluating, forward_logits
         from crust.data import batches
 
         check_is_fitted(self)
@@ -139,7 +140,7 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 examples = self._examples(X, None)
                 parts = (x.double() if wide else x for x, _ in batches(examples, None, ROWS))
             for part in parts:
-                logits = run(network, part.to(device_of(network))).double()
+                logits = forward_logits(network, part.to(device_of(network))).double()
                 found.append(torch.softmax(logits, dim=1).cpu().numpy())
         return np.concatenate(found)
 

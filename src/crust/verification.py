@@ -56,7 +56,7 @@ def verify_audit(
         >>> import tempfile
         >>> from crust import data, noise
         >>> digits = data.load("digits", limit=300).train
-        >>> wrong = digits.with_labels(noise.realise(digits.labels, "symmetric:0.3", classes=10).labels)
+        >>> wrong = digits.with_labels(noise.make_noisy_labels(digits.labels, "symmetric:0.3", classes=10).labels)
         >>> folder = tempfile.mkdtemp()
         >>> _ = fit("mlp", wrong, epochs=6, batch_size=32, learning_rate=0.05, run_dir=folder)
         >>> found = verify_audit(folder, wrong)

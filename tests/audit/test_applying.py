@@ -24,7 +24,7 @@ CLASSES = ["cat", "dog"]
 
 
 def audit_of(labels, ids=None):
-    found = pd.DataFrame({"index": range(len(labels)), "label": pd.Series(labels, dtype=object)})
+    found = pd.DataFrame({"index": range(len(labels)), "given_label": pd.Series(labels, dtype=object)})
     if ids is not None:
         found["id"] = ids
     return found

@@ -55,7 +55,7 @@ def test_all_examples_are_there_worst_first():
     assert names[unpack(packed, "given", "<u2")].tolist() == order["given_label"].tolist()
     assert names[unpack(packed, "suggested", "<u2")].tolist() == order["predicted_label"].tolist()
     doubt = unpack(packed, "doubt", "<u2")
-    np.testing.assert_allclose(doubt[:-1] / packed["scale"], order["label_quality"].iloc[:-1], atol=1e-4)
+    np.testing.assert_allclose(doubt[:-1] / packed["scale"], 1 - order["label_quality"].iloc[:-1], atol=1e-4)
     assert doubt[-1] == 65535  # not known
     assert unpack(packed, "held", "u1").tolist() == order["is_held_out"].astype(int).tolist()
 
@@ -102,11 +102,11 @@ def test_the_summary_says_what_is_known():
     text = audit_page(table, CLASSES)
     differ = int((table["given_label"] != table["predicted_label"]).sum())
     assert f"{differ} of 40 labels" in text
-    assert "crust audit RUN --calibrate" in text
+    assert "crust verify RUN" in text
     assert "How far to trust it" not in text
     text = audit_page(table, CLASSES, calibration=calibration())
     assert "25\N{NO-BREAK SPACE}% (15 to 35\N{NO-BREAK SPACE}%)" in text
-    assert "look at the 11 labels with a doubt of 0.63 or more" in text
+    assert "look at the 11 labels with a label quality of 0.37 or less" in text
     assert "&lt;b&gt;keep&lt;/b&gt; this in mind" in text
     assert text.count("<polyline") == 2
     assert 'class="cut"' in text
@@ -126,15 +126,15 @@ def test_the_matrix_counts_every_pair():
     assert all(a != b for a, b, _ in cells)
 
 
-def test_classes_that_starve_and_duplicates_are_named():
+def test_classes_that_are_hardly_selected_and_duplicates_are_named():
     table = audit(40, CLASSES)
     table.loc[table["predicted_label"] == "cow", "predicted_label"] = "cat"
     text = audit_page(table, CLASSES)
-    assert text.count(">starves<") == 1
+    assert text.count(">hardly selected<") == 1
     assert "The same example" not in text
     table["duplicate_of"] = -1
-    table.loc[5, ["duplicate_of", "label"]] = [4, "dog"]
-    table.loc[4, "label"] = "<i>cat</i>"
+    table.loc[5, ["duplicate_of", "given_label"]] = [4, "dog"]
+    table.loc[4, "given_label"] = "<i>cat</i>"
     text = audit_page(table, ["<i>cat</i>", *CLASSES])
     assert "2 examples are the same to the last bit as others with another label" in text
 
@@ -181,7 +181,7 @@ def test_the_size_of_the_page_is_bounded(monkeypatch):
 
 
 def test_an_audit_of_other_classes_is_refused():
-    with pytest.raises(InputError, match=r"row 0 of the column 'label' holds '.*', which is no class"):
+    with pytest.raises(InputError, match=r"row 0 of the column 'given_label' holds '.*', which is no class"):
         audit_page(audit(5, CLASSES), ["a", "b"])
 
 

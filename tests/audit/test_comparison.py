@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from benchmarks import audit, audit_cuts
+from results.audit_page import JUDGES, audit_page, calibrated, compared
 
-from crust.experiments import find, read
+from crust.experiments import find, read_results
 
 
 def test_all_trainings_once_then_scores_and_a_page(tmp_path, monkeypatch):
@@ -19,27 +20,27 @@ def test_all_trainings_once_then_scores_and_a_page(tmp_path, monkeypatch):
     while audit.run_one(results, folder, todo=todo, say=said.append):
         pass
     assert [text.split()[0] for text in said] == ["begin", "end"] * 12
-    assert all(find(read(results), spec) is not None for spec in todo)
+    assert all(find(read_results(results), spec) is not None for spec in todo)
     rows = [np.load(folder / audit.key(spec) / "out_of_sample.npz")["rows"] for spec in todo if "fold" in spec]
     assert sorted(np.concatenate(rows)) == sorted([*range(400)] * 2)
     audit.score(results, folder, scale="smoke", judged=judged, say=said.append)
     audit.score(results, folder, scale="smoke", judged=judged, say=said.append)
-    entries = {entry["judge"]: entry for entry in audit.entries_of(judged)}
-    assert set(entries) == set(audit.JUDGES)
-    assert len(audit.entries_of(judged)) == 5
+    entries = {entry["judge"]: entry for entry in compared(judged)}
+    assert set(entries) == set(JUDGES)
+    assert len(compared(judged)) == 5
     assert all(entry["auroc"] > 0.9 for name, entry in entries.items() if name != "short")
     assert 0.6 < entries["short"]["auroc"] < entries["self-confidence"]["auroc"]  # one epoch is too few here
     assert 4 * entries["crust"]["passes"] <= entries["self-confidence"]["passes"]
     cuts = tmp_path / "cuts.json"
     assert audit_cuts.cuts(["symmetric:0.2"], folder, scale="smoke", file=cuts, say=said.append) is True
     assert audit_cuts.cuts(["symmetric:0.2"], folder, scale="smoke", file=cuts, say=said.append) is False  # it is there
-    (found,) = audit_cuts.entries(cuts).values()
+    (found,) = calibrated(cuts).values()
     assert found["noise_rate"]["true"] == pytest.approx(entries["crust"]["wrong"], abs=1e-4)
     assert found["precision"]["true"] > 0.7
-    text = audit.page(list(entries.values()), audit_cuts.entries(cuts), "smoke")
+    text = audit_page(list(entries.values()), calibrated(cuts), "smoke")
     assert f"{entries['crust']['auroc']:.3f}" in text
     assert f"{found['recall']['true']:.2f}: {found['recall']['value']:.2f} (" in text
-    assert audit.page([], {}).count("–") > 20  # what is missing is shown as missing
+    assert audit_page([], {}).count("–") > 20  # what is missing is shown as missing
 
 
 def test_folds_share_out_every_label():

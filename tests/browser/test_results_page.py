@@ -6,9 +6,8 @@ import pytest
 from tests.experiments.outputs.made import line
 
 from crust.experiments.outputs.results_html import build
-from crust.experiments.outputs.table_summary import summarise
-from crust.experiments.paper import EXPERIMENTS, write_page
-from crust.experiments.table_cells import Entry, Found
+from crust.experiments.outputs.table_summary import ResultIndex, TableCellSpec, summarise
+from crust.experiments.paper import EXPERIMENTS, write_results_page
 
 pytestmark = pytest.mark.browser
 
@@ -26,7 +25,7 @@ LINES = [
 
 @pytest.fixture
 def results(tmp_path):
-    return write_page(EXPERIMENTS, LINES, "cpu", tmp_path / "results.html")
+    return write_results_page(EXPERIMENTS, LINES, "cpu", tmp_path / "results.html")
 
 
 def methods(page):
@@ -99,7 +98,7 @@ def test_tables_use_a_wide_window(open_page, results):
 
 def test_long_names_leave_room_for_numbers_on_a_narrow_screen(open_page, tmp_path):
     long = "random model=mlp epochs=3 learning_rate=0.05 fraction=0.3"  # many wide letters
-    summary = summarise("t", "T", "", [Entry(long, "a", "crust", HALF)], Found(LINES), "cpu", [0])
+    summary = summarise("t", "T", "", [TableCellSpec(long, "a", "crust", HALF)], ResultIndex(LINES), "cpu", [0])
     (tmp_path / "page.html").write_text(build("T", "", [summary]))
     page = open_page(tmp_path / "page.html", width=390)
     assert page.locator("#t tbody th").bounding_box()["width"] < 390 / 2
@@ -109,9 +108,9 @@ def test_long_names_leave_room_for_numbers_on_a_narrow_screen(open_page, tmp_pat
 
 
 def test_hostile_names_are_shown_and_not_run(open_page, tmp_path):
-    entries = [Entry(HOSTILE, HOSTILE, "erm", HALF), Entry("crust", HOSTILE, "crust", HALF)]
+    entries = [TableCellSpec(HOSTILE, HOSTILE, "erm", HALF), TableCellSpec("crust", HOSTILE, "crust", HALF)]
     run = {**line("erm", HALF, 0.5), "date": HOSTILE}
-    summary = summarise("t", HOSTILE, HOSTILE, entries, Found([run]), "cpu", [0])
+    summary = summarise("t", HOSTILE, HOSTILE, entries, ResultIndex([run]), "cpu", [0])
     (tmp_path / "page.html").write_text(build(HOSTILE, HOSTILE, [summary], lines=[run]))
     page = open_page(tmp_path / "page.html")
     asked = []

@@ -67,7 +67,7 @@ def test_tables_have_quotes_only_where_they_need_them(tmp_path):
     write_table(odd, tmp_path / "b.csv")
     with (tmp_path / "b.csv").open(newline="") as file:
         assert list(csv.reader(file)) == [["id", "n", "corrected"], [ODD, "1.5", "01"], ["b", "", ""]]
-    assert table_io.read(tmp_path / "b.csv").column("id").to_pylist() == [ODD, "b"]
+    assert table_io.read_table_file(tmp_path / "b.csv").column("id").to_pylist() == [ODD, "b"]
 
 
 def test_a_list_that_does_not_read_back_stops_before_the_moves(tmp_path, monkeypatch):

@@ -86,7 +86,7 @@ def test_numbers_are_no_positions_where_they_may_be_names(tmp_path):
 
 def test_columns_are_text_where_that_is_asked_for(tmp_path):
     (tmp_path / "a.csv").write_text("a,b\n01,01\nNA,NA\n,\n")
-    found = table_io.read(tmp_path / "a.csv", ["b", "not there"]).to_pydict()
+    found = table_io.read_table_file(tmp_path / "a.csv", ["b", "not there"]).to_pydict()
     assert found == {"a": [1, None, None], "b": ["01", "NA", ""]}
 
 

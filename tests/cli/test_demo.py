@@ -101,7 +101,7 @@ def test_numbers_are_those_of_the_runs(made):
         assert run["corrected"] == (wrong & right)[worst].sum()
         lines = [json.loads(line) for line in (made / run["method"] / "history.jsonl").read_text().splitlines()]
         assert run["accuracy"] == [line["test_accuracy"] for line in lines]
-        assert run["clean"][-1] == lines[-1]["clean_fraction"]
+        assert run["clean_fraction"][-1] == lines[-1]["clean_fraction"]
         assert run["trained_on"] == lines[-1]["n_selected"]
 
 
@@ -244,7 +244,7 @@ def test_the_demo_shows_what_it_is_for(here):
     erm, crust = json.loads((here / "demo-output/demo.json").read_text())["runs"]
     assert crust["accuracy"][-1] > erm["accuracy"][-1] + 0.1
     assert crust["kept"] > erm["kept"] - 0.02
-    assert crust["clean"][-1] > 0.9
+    assert crust["clean_fraction"][-1] > 0.9
     assert 0.35 < crust["planted"] / crust["examples"] < 0.45
     assert crust["found"] > max(0.9 * crust["planted"], erm["found"])
     assert crust["corrected"] > 0.8 * crust["found"]

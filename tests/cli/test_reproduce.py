@@ -14,8 +14,8 @@ from tests.cli.common import call
 from tests.experiments.common import substance
 
 from crust.cli import reproduce_progress
-from crust.experiments import key, make, read
-from crust.experiments.engines import task as one_run
+from crust.experiments import key, make, read_results
+from crust.experiments import task as one_run
 from crust.experiments.paper import EXPERIMENTS
 
 GRID = """\
@@ -73,7 +73,7 @@ def test_a_grid_is_run_once_and_written_down(here, capsys):
     assert shown.err.splitlines()[1] == "begin digits symmetric:0.3 erm seed 0"
     assert "digits symmetric:0.3 crust fraction=0.5 seed 0" in shown.err
     assert "4 of 4 done" in shown.err.splitlines()[-1]
-    assert len(read("runs/grid/results.jsonl")) == 4
+    assert len(read_results("runs/grid/results.jsonl")) == 4
     assert {"grid.md", "grid.csv", "results.html"} <= {path.name for path in Path("runs/grid").iterdir()}
     assert not list(Path("runs/grid/runs").glob("[0-9a-f]*"))
     before = Path("runs/grid/results.jsonl").read_bytes()
@@ -82,7 +82,7 @@ def test_a_grid_is_run_once_and_written_down(here, capsys):
     assert Path("runs/grid/results.jsonl").read_bytes() == before
     # From elsewhere: only what is not there yet.
     assert call("reproduce --grid grid.yaml --seeds 3 --methods erm --results runs/grid -o other --keep-runs") == 0
-    assert [line["spec"]["experiment"]["seed"] for line in read("other/results.jsonl")] == [2]
+    assert [line["spec"]["experiment"]["seed"] for line in read_results("other/results.jsonl")] == [2]
     assert len(list(Path("other/runs").glob("*/model.safetensors"))) == 1
     capsys.readouterr()
     assert call("reproduce --grid grid.yaml -q -o quiet --methods erm") == 0
@@ -91,8 +91,8 @@ def test_a_grid_is_run_once_and_written_down(here, capsys):
 
 def test_a_table_of_the_paper_by_one_method(here, capsys):
     assert call("reproduce figure1 --scale smoke --seeds 4, --methods crust -o out") == 0
-    assert {line["spec"]["settings"]["share"] for line in read("out/results.jsonl")} == {0.3, 0.5, 0.7}
-    assert {line["spec"]["experiment"]["seed"] for line in read("out/results.jsonl")} == {4}
+    assert {line["spec"]["settings"]["share"] for line in read_results("out/results.jsonl")} == {0.3, 0.5, 0.7}
+    assert {line["spec"]["experiment"]["seed"] for line in read_results("out/results.jsonl")} == {4}
     assert Path("out/figure1.png").stat().st_size > 1000
     assert "figure1 at scale smoke: 3 of 3 runs" in capsys.readouterr().out
 
@@ -125,7 +125,7 @@ def test_dry_run_tells_what_is_not_ready(here, capsys):
 
 def test_failures_are_told_and_tried_again_on_request(here, capsys, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(one_run, "run", lambda *_, **__: 1 / 0)
+        patched.setattr(one_run, "train_spec", lambda *_, **__: 1 / 0)
         assert call("reproduce --grid grid.yaml") == 1
     shown = capsys.readouterr().out
     assert "failed: digits symmetric:0.3 erm seed 0: ZeroDivisionError: division by zero" in shown
@@ -157,7 +157,7 @@ def test_ctrl_c_says_how_to_go_on_and_what_follows_is_the_same(here, capsys, mon
     )
     assert Path("cut/grid.md").exists()
     assert call(f"reproduce {told.partition('crust reproduce ')[2]}") == 0
-    assert substance(read("cut/results.jsonl")) == substance(read("whole/results.jsonl"))
+    assert substance(read_results("cut/results.jsonl")) == substance(read_results("whole/results.jsonl"))
     assert "begin digits symmetric:0.3 erm seed 0" not in capsys.readouterr().err
 
 
@@ -266,7 +266,7 @@ def test_all_is_what_the_scale_has(capsys):
 @pytest.mark.slow
 def test_every_table_and_figure_at_smoke_scale(here, capsys):
     assert call("reproduce all --scale smoke -o out") == 0
-    lines = read("out/results.jsonl")
+    lines = read_results("out/results.jsonl")
     wanted = {key(spec) for one in EXPERIMENTS.values() for spec in one.specs("smoke")}
     assert {line["key"] for line in lines} == wanted
     for name in EXPERIMENTS:

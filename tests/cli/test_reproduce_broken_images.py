@@ -7,7 +7,7 @@ import numpy as np
 from PIL import Image
 from tests.cli.common import call
 
-from crust.experiments import key, read
+from crust.experiments import key, read_results
 from crust.experiments.grid_file import read_grid
 
 GRID = "scale: smoke\nlabels: true\nmethod: erm\nlimit: null\nepochs: 1\nmodel: mlp\nseeds: 2\n"
@@ -37,7 +37,7 @@ def test_broken_images_are_left_out_on_request(tmp_path, monkeypatch, capsys):
     shown = capsys.readouterr()
     assert "4 of 4 runs are there" in shown.out
     assert shown.err.count("05.png is broken") == 1
-    lines = read("runs/grid/results.jsonl")
+    lines = read_results("runs/grid/results.jsonl")
     assert {line["key"] for line in lines} == {key(spec) for spec in read_grid("grid.yaml")}
     assert all(line["skip_broken"] for line in lines)
     # What is there counts without the option too.

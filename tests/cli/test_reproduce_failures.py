@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.cli.common import call
 
-from crust.experiments.engines import task as one_run
+from crust.experiments import task as one_run
 
 GRID = "scale: smoke\nlabels: symmetric:0.3\nlimit: 100\nepochs: 2\nmethod: erm\nseeds: 2\n"
 
@@ -18,7 +18,7 @@ def here(tmp_path, monkeypatch):
 
 def fail(monkeypatch, words):
     with monkeypatch.context() as patched:
-        patched.setattr(one_run, "run", lambda *_, **__: 1 / 0)
+        patched.setattr(one_run, "train_spec", lambda *_, **__: 1 / 0)
         return call(words)
 
 

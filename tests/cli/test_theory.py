@@ -10,7 +10,7 @@ from crust.cli import main
 from crust.cli.theory import parse_cut, parse_epochs
 from crust.errors import InputError
 from crust.experiments import make
-from crust.experiments.run_spec import run as run_spec
+from crust.experiments.run_spec import train_spec
 from crust.runs.checkpoints import Reopened, reopen
 
 SMALL = "digits --limit 120 --model mlp --noise symmetric:0.4 --epochs 3 --batch-size 32 --learning-rate 0.05"
@@ -34,7 +34,7 @@ def trained(tmp_path_factory):
 def experiment(tmp_path_factory):
     folder = tmp_path_factory.mktemp("theory") / "spec"
     spec = {**make("crust", "symmetric:0.4", scale="smoke", epochs=2, fraction=0.5), "limit": 120}
-    run_spec(spec, folder, keep_every=1)
+    train_spec(spec, folder, keep_every=1)
     return folder
 
 
@@ -60,10 +60,10 @@ def test_tables_and_plots_of_a_run(trained, tmp_path, capsys):
 
 def test_the_choice_is_the_methods_own(trained):
     """With all examples, the next coreset of the method is the one that the run itself has trained on."""
-    from crust.cli.theory import open_run
+    from crust.cli.theory import open_with_data
     from crust.training import checkpoint
 
-    run = open_run(trained, None)
+    run = open_with_data(trained, None)
     everyone = np.arange(len(run.examples))
     chosen = run.choice(2, everyone)
     trained_on = checkpoint.read(trained / "checkpoint" / "000003")["method"]["coreset"]

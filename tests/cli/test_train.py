@@ -129,7 +129,7 @@ def test_labels_from_a_file(here):
     words = f"train {SMALL} --method erm --labels labels.npz:human --true-labels labels.npz:human -q -o human"
     assert call(words) == 0
     lines = [json.loads(line) for line in (here / "human/history.jsonl").read_text().splitlines()]
-    assert [line["clean"] for line in lines] == [1.0, 1.0]
+    assert [line["clean_fraction"] for line in lines] == [1.0, 1.0]
 
 
 def test_methods(capsys):

@@ -14,7 +14,7 @@ from tests.data.webvision_files import write_webvision
 
 import crust
 from crust import data
-from crust.experiments import make, run
+from crust.experiments import make, train_spec
 
 ROOT = Path(__file__).parents[2]
 SMALL = "--model resnet8 --image-size 32 --epochs 2 --batch-size 6 --learning-rate 0.01 --workers 0 --set top=2"
@@ -80,7 +80,7 @@ def test_a_result_line_has_both_test_sets(tmp_path):
         "erm", "given", scale="smoke", data="webvision", limit=None, model="small_cnn", tests=["test", "imagenet"],
         epochs=1,
     )  # fmt: skip
-    line = run(spec, tmp_path / "run", data_dir=whole)
+    line = train_spec(spec, tmp_path / "run", data_dir=whole)
     history = lines_of(tmp_path / "run")[-1]
     assert line["tests"]["test"]["top1"]["last"] == line["accuracy"]["last"] == round(history["test_accuracy"], 5)
     assert line["tests"]["imagenet"]["top1"]["last"] == round(history["test_accuracy_imagenet"], 5)
@@ -88,7 +88,7 @@ def test_a_result_line_has_both_test_sets(tmp_path):
     assert line["audit"] is None
     missing = write_webvision(tmp_path / "missing", train=2, broken=False, imagenet=False)
     with pytest.raises(crust.InputError, match="webvision has no test set 'imagenet' here, only test"):
-        run(spec, tmp_path / "other", data_dir=missing)
+        train_spec(spec, tmp_path / "other", data_dir=missing)
 
 
 @pytest.mark.slow

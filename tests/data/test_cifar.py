@@ -14,7 +14,7 @@ from crust.cli import main
 from crust.data import load, load_new
 from crust.data.named.cifar import CLASSES, MEAN
 from crust.errors import InputError
-from crust.noise import RealisedNoise
+from crust.noise import NoisyLabels
 from crust.runs.data import labels_of_spec
 
 RNG = np.random.default_rng(0)
@@ -133,7 +133,7 @@ def test_a_training_on_cifar100_from_the_command_line(tmp_path):
     assert caught.value.code == 0
     (line,) = [json.loads(text) for text in (tmp_path / "run/history.jsonl").read_text().splitlines()]
     assert {"test_accuracy", "test_top5", "clean"} <= set(line)
-    noise = RealisedNoise.load(tmp_path / "run/noise.npz")
+    noise = NoisyLabels.load(tmp_path / "run/noise.npz")
     wrong = np.flatnonzero(noise.labels != np.arange(200) % 100)
     assert 50 < len(wrong) < 110
     assert (noise.labels[wrong] // 5 == wrong % 100 // 5).all()

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 from tests.experiments.common import tiny
 
-from crust.experiments import Local, Work
-from crust.experiments.engines import local
+from crust.experiments import LocalGrid, Work, engines
 
 
 def deaf(process):
@@ -24,7 +23,7 @@ def deaf(process):
 
 
 def test_processes_are_deaf_from_the_beginning(tmp_path):
-    crew = local._Crew(Local(jobs=2), Work(tmp_path / "r.jsonl", tmp_path / "runs"), lambda event: None)
+    crew = engines._Crew(LocalGrid(jobs=2), Work(tmp_path / "r.jsonl", tmp_path / "runs"), lambda event: None)
     before = signal.getsignal(signal.SIGINT)
     pipe = crew._start(0, tiny(), 0)
     try:
@@ -39,7 +38,7 @@ def test_other_threads_may_start_processes_too(tmp_path):
     seen = []
 
     def enter():
-        with local._unheard():
+        with engines._unheard():
             seen.append(True)
 
     thread = threading.Thread(target=enter)

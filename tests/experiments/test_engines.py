@@ -13,21 +13,20 @@ import pytest
 from tests.experiments.common import SPECS, substance, tiny
 
 from crust.errors import InputError
-from crust.experiments import Local, Work, key, read, run_grid
-from crust.experiments.engines import local
-from crust.experiments.engines.task import failure
+from crust.experiments import LocalGrid, Work, engines, key, read_results, run_grid
+from crust.experiments.task import failure
 
 
 def go(specs, folder, engine, tell=lambda event: None):
     with engine:
         run_grid(specs, engine, Work(folder / "r.jsonl", folder / "runs"), tell)
-    return substance(read(folder / "r.jsonl"))
+    return substance(read_results(folder / "r.jsonl"))
 
 
 def test_two_processes_say_what_one_says(tmp_path):
     told = []
-    one = go(SPECS, tmp_path / "one", Local(threads=1))
-    two = go(SPECS, tmp_path / "two", Local(jobs=2), told.append)
+    one = go(SPECS, tmp_path / "one", LocalGrid(threads=1))
+    two = go(SPECS, tmp_path / "two", LocalGrid(jobs=2), told.append)
     assert one == two
     assert len(one) == 3
     begun = {event.process for event in told if event.kind == "begun"}
@@ -44,7 +43,7 @@ def test_two_processes_say_what_one_says(tmp_path):
 @pytest.mark.slow
 def test_a_process_that_is_killed_costs_what_came_after_its_last_checkpoint(tmp_path):
     specs = [tiny("crust", epochs=6), tiny("erm")]
-    whole = go(specs, tmp_path / "whole", Local(threads=1))
+    whole = go(specs, tmp_path / "whole", LocalGrid(threads=1))
     told = []
 
     def kill(event):
@@ -54,7 +53,7 @@ def test_a_process_that_is_killed_costs_what_came_after_its_last_checkpoint(tmp_
             if len(begun) == 1:
                 os.kill(begun[0].process, signal.SIGKILL)
 
-    assert go(specs, tmp_path / "killed", Local(jobs=2), kill) == whole
+    assert go(specs, tmp_path / "killed", LocalGrid(jobs=2), kill) == whole
     lines = [event.line["epoch"] for event in told if event.kind == "epoch" and event.spec["method"] == "crust"]
     assert sorted(set(lines)) == list(range(6))
     assert len(lines) <= 8  # of the epochs before the kill none is done again, but perhaps the last two
@@ -62,7 +61,7 @@ def test_a_process_that_is_killed_costs_what_came_after_its_last_checkpoint(tmp_
 
 @pytest.mark.slow
 def test_a_run_that_kills_its_process_each_time_is_a_failure(tmp_path, monkeypatch):
-    monkeypatch.setattr(local, "RETRIES", 1)
+    monkeypatch.setattr(engines, "RETRIES", 1)
     told = []
 
     def kill(event):
@@ -70,7 +69,7 @@ def test_a_run_that_kills_its_process_each_time_is_a_failure(tmp_path, monkeypat
         if event.kind == "begun" and event.spec["method"] == "crust":
             os.kill(event.process, signal.SIGKILL)
 
-    found = go([tiny("crust", epochs=200), tiny("erm")], tmp_path, Local(jobs=2), kill)
+    found = go([tiny("crust", epochs=200), tiny("erm")], tmp_path, LocalGrid(jobs=2), kill)
     assert [line["spec"]["method"] for line in found.values()] == ["erm"]
     assert told.count("failed") == 1
     assert "its process died 2 times" in failure(tiny("crust", epochs=200), tmp_path / "runs")
@@ -79,12 +78,12 @@ def test_a_run_that_kills_its_process_each_time_is_a_failure(tmp_path, monkeypat
 DRIVER = """
 import sys
 from pathlib import Path
-from crust.experiments import Local, Work, run_grid
+from crust.experiments import LocalGrid, Work, run_grid
 from tests.experiments.common import tiny
 
 if __name__ == "__main__":
     here = Path(sys.argv[1])
-    with Local(jobs=2) as engine:
+    with LocalGrid(jobs=2) as engine:
         run_grid(
             [tiny("erm"), tiny("crust", epochs=2000)],
             engine,
@@ -114,8 +113,8 @@ def test_processes_end_with_the_one_that_started_them(tmp_path):
         time.sleep(0.1)
     assert not _alive(worker)
     # What was finished is there; the other one is free to be taken up.
-    assert [line["spec"]["method"] for line in read(tmp_path / "r.jsonl")] == ["erm"]
-    from crust.experiments.engines.task import claim
+    assert [line["spec"]["method"] for line in read_results(tmp_path / "r.jsonl")] == ["erm"]
+    from crust.experiments.task import claim
 
     with claim(tmp_path / "runs" / key(tiny("crust", epochs=2000))) as mine:
         assert mine
@@ -141,17 +140,17 @@ def test_ctrl_c_ends_the_processes_and_the_rest_can_go_on(tmp_path):
 
     specs = [tiny("erm", epochs=300), tiny("mixup", epochs=300)]
     with pytest.raises(KeyboardInterrupt):
-        go(specs, tmp_path, Local(jobs=2), stop)
+        go(specs, tmp_path, LocalGrid(jobs=2), stop)
     assert processes
     assert not any(_alive(process) for process in processes)
-    assert read(tmp_path / "r.jsonl") == []
+    assert read_results(tmp_path / "r.jsonl") == []
     assert list((tmp_path / "runs").glob("*/checkpoint/[0-9]*"))  # from where it goes on
 
 
 @pytest.mark.parametrize("words", [{"jobs": 0}, {"threads": 0}])
 def test_impossible_numbers(words):
     with pytest.raises(InputError, match="at least 1"):
-        Local(**words)
+        LocalGrid(**words)
 
 
 def test_gpus_are_dealt_out(monkeypatch):
@@ -159,8 +158,8 @@ def test_gpus_are_dealt_out(monkeypatch):
 
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert local._devices() == ["0", "1"]
+    assert engines._devices() == ["0", "1"]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-5")
-    assert local._devices() == ["3", "GPU-5"]
+    assert engines._devices() == ["3", "GPU-5"]
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    assert local._devices() == []
+    assert engines._devices() == []

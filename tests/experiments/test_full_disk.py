@@ -13,11 +13,11 @@ import pytest
 import torch
 from tests.experiments.common import tiny
 
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.errors import InputError
-from crust.experiments import Local, Work, run_grid
-from crust.experiments.engines import task as one_run
-from crust.experiments.engines.task import disk_is_full, failure
+from crust.experiments import LocalGrid, Work, run_grid
+from crust.experiments import task as one_run
+from crust.experiments.task import disk_is_full, failure
 
 
 class Full(io.RawIOBase):
@@ -53,12 +53,12 @@ def by_ours():
     def write(file):
         raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
 
-    write_whole("note", write)
+    write_atomic("note", write)
 
 
 def go(spec, folder):
     told = []
-    with Local() as engine:
+    with LocalGrid() as engine:
         run_grid([spec], engine, Work(folder / "r.jsonl", folder / "runs"), told.append)
     return [event.kind for event in told if event.kind != "epoch"]
 
@@ -67,7 +67,7 @@ def go(spec, folder):
 def test_it_stops_the_grid_and_is_no_failure_of_the_run(tmp_path, monkeypatch, write):
     monkeypatch.chdir(tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr(one_run, "run", lambda *_, **__: write())
+        patched.setattr(one_run, "train_spec", lambda *_, **__: write())
         with pytest.raises(InputError, match=r"the disk of .* is full \(.*\): make room and start again"):
             go(tiny(), tmp_path)
     assert failure(tiny(), tmp_path / "runs") is None

@@ -21,7 +21,9 @@ def grid(tmp_path):
 
 
 def test_lists_are_multiplied_out(grid):
-    specs = grid("method: crust\nlabels: [symmetric:0.2, human:worse]\nseeds: [0, 3]\nshare: [0.3, auto]\nepochs: 5\n")
+    specs = grid(
+        "method: crust\nlabels: [symmetric:0.2, human:worse]\nseeds: [0, 3]\nfraction: [0.3, auto]\nepochs: 5\n"
+    )
     wanted = [
         make("crust", labels, seed=seed, fraction=share, epochs=5)
         for labels in ("symmetric:0.2", "human:worse")
@@ -80,15 +82,15 @@ def test_other_data_and_networks(grid):
         ("labels: true\nmethod: urm\n", "line 2: unknown method 'urm': use one of .*; did you mean 'erm'"),
         ("labels: true\nruns:\n- method: erm\n- method: [erm, cruts]\n", "line 4: unknown method 'cruts'"),
         (
-            "labels: true\nmethod: [erm, crust]\nshare: 0.5\n",
+            "labels: true\nmethod: [erm, crust]\nfraction: 0.5\n",
             "line 3: erm has no setting fraction: put it into a block",
         ),
-        ("labels: true\nmethod: crust\nevery: [1, 0]\n", "line 3: setting every is 0"),
+        ("labels: true\nmethod: crust\nselect_every: [1, 0]\n", "line 3: setting select_every is 0"),
         ("labels: [true, symetric:0.5]\nmethod: erm\n", "line 1: unknown noise 'symetric'.*did you mean 'symmetric'"),
         ("method: erm\nlabels: symmetric:2\n", "line 2: .*2"),
         ("method: erm\nlabels: [[a]]\n", r"line 2: labels is \['a'\]: write true, given, human:NAME, or a noise"),
         ("labels: true\nmethod: erm\nepochs: many\n", "line 3: setting epochs is 'many'"),
-        ("labels: true\nmethod: erm\nlr_milestones: [[0.5], [2]]\n", "line 3: setting drops"),
+        ("labels: true\nmethod: erm\nlr_milestones: [[0.5], [2]]\n", "line 3: setting lr_milestones"),
         ("labels: true\nmethod: erm\nepochs: []\n", "line 3: the list of epochs is empty"),
         ("labels: true\nmethod: erm\nseeds: 0\n", "line 3: seeds is 0: give how many, such as 3, or a list"),
         ("labels: true\nmethod: erm\nseeds: [a]\n", r"line 3: seeds is \['a'\]"),

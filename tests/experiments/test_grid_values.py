@@ -52,7 +52,10 @@ def read(folder, text):
         ("seeds: 1000000000", "line 3: seeds is 1000000000: give at most 10000, or a list"),
         ("seeds: [99999999999999999999]", "line 3: seed 99999999999999999999 is too large: give one up to"),
         ("learning_rate: .inf", "line 3: setting learning_rate is inf: give a finite number"),
-        ("runs:\n- method: crust\n  share: 5", r"line 5: setting fraction is 5\.0: give a share above 0 and up to 1"),
+        (
+            "runs:\n- method: crust\n  fraction: 5",
+            r"line 5: setting fraction is 5\.0: give one above 0 and up to 1",
+        ),
         ("runs:\n- method: crust\n  selection: greedy", "line 5: selection=greedy needs the clusters of whole groups"),
         ("model: 2020-13-45", "is no YAML: month must be in 1..12"),
         ("model: &a [*a]", "is no grid: something in it is a part of itself"),
@@ -77,11 +80,11 @@ def test_right_values(tmp_path):
     assert {spec["validation"] for spec in specs} == {0, 0.2}
 
 
-def test_no_drops_are_a_value_too(tmp_path):
-    (spec,) = read(tmp_path, f"{TOP}drops: []\ntests: []\n")
+def test_no_milestones_are_a_value_too(tmp_path):
+    (spec,) = read(tmp_path, f"{TOP}lr_milestones: []\ntests: []\n")
     assert spec["experiment"]["lr_milestones"] == []
     assert "tests" not in spec
-    some = read(tmp_path, f"{TOP}drops: [[], [0.5]]\n")
+    some = read(tmp_path, f"{TOP}lr_milestones: [[], [0.5]]\n")
     assert [spec["experiment"]["lr_milestones"] for spec in some] == [[], [0.5]]
 
 

@@ -12,9 +12,8 @@ import pytest
 from tests.experiments.common import SPECS, substance, tiny
 
 from crust.errors import InputError
-from crust.experiments import Local, Ray, Work, key, read, run_grid
-from crust.experiments.engines import ray as ray_engine
-from crust.experiments.engines.task import failure
+from crust.experiments import LocalGrid, RayGrid, Work, engines, key, read_results, run_grid
+from crust.experiments.task import failure
 
 pytest.importorskip("ray")
 # Ray leaves its sockets and log files to the end of the process.
@@ -35,30 +34,30 @@ def cluster():
 def go(specs, folder, engine, tell=lambda event: None):
     with engine:
         run_grid(specs, engine, Work(folder / "r.jsonl", folder / "runs"), tell)
-    return substance(read(folder / "r.jsonl"))
+    return substance(read_results(folder / "r.jsonl"))
 
 
 @pytest.mark.slow
 def test_ray_says_what_one_process_says(tmp_path, cluster):
     told = []
     specs = [*SPECS, tiny(labels="human:nobody")]
-    there = go(specs, tmp_path / "ray", Ray(gpus=0.5), told.append)
-    assert there == go(SPECS, tmp_path / "local", Local(threads=1))
+    there = go(specs, tmp_path / "ray", RayGrid(gpus=0.5), told.append)
+    assert there == go(SPECS, tmp_path / "local", LocalGrid(threads=1))
     assert len(there) == 3
     for spec in specs:
         kinds = [event.kind for event in told if key(event.spec) == key(spec)]
         assert (kinds[0], kinds[-1]) == ("begun", "failed" if spec["labels"] == "human:nobody" else "ended")
     assert {event.kind for event in told} == {"begun", "epoch", "ended", "failed"}
-    assert go(specs, tmp_path / "ray", Ray(), told.append) == there
-    assert Ray().at_once == 2
-    assert Ray(cpus=2).at_once == 1
-    assert Ray(gpus=1).at_once == 1
-    assert Ray(gpus=0.25).at_once == 2
+    assert go(specs, tmp_path / "ray", RayGrid(), told.append) == there
+    assert RayGrid().at_once == 2
+    assert RayGrid(cpus=2).at_once == 1
+    assert RayGrid(gpus=1).at_once == 1
+    assert RayGrid(gpus=0.25).at_once == 2
 
 
 def test_more_than_the_cluster_has_is_refused(cluster):
     with pytest.raises(InputError, match=r"a run asks for 3 CPUs, and the largest machine of the cluster has 2"):
-        Ray(cpus=3).__enter__()
+        RayGrid(cpus=3).__enter__()
 
 
 @pytest.mark.slow
@@ -72,8 +71,8 @@ def test_a_worker_that_is_killed_costs_what_came_after_its_last_checkpoint(tmp_p
         if event.kind == "epoch" and event.line["epoch"] >= 1 and len(begun) == 1:
             os.kill(begun[0].process, signal.SIGKILL)
 
-    there = go([spec], tmp_path / "ray", Ray(), kill)
-    assert there == go([spec], tmp_path / "local", Local(threads=1))
+    there = go([spec], tmp_path / "ray", RayGrid(), kill)
+    assert there == go([spec], tmp_path / "local", LocalGrid(threads=1))
     assert sum(event.kind == "begun" for event in told) == 2
     again = [event.line["epoch"] for event in told if event.kind == "epoch"]
     assert again.count(0) == 1  # what was saved before is not done again
@@ -81,7 +80,7 @@ def test_a_worker_that_is_killed_costs_what_came_after_its_last_checkpoint(tmp_p
 
 @pytest.mark.slow
 def test_a_run_that_kills_its_worker_each_time_is_a_failure(tmp_path, cluster, monkeypatch):
-    monkeypatch.setattr(ray_engine, "RETRIES", 1)
+    monkeypatch.setattr(engines, "RETRIES", 1)
     told = []
 
     def kill(event):
@@ -89,7 +88,7 @@ def test_a_run_that_kills_its_worker_each_time_is_a_failure(tmp_path, cluster, m
         if event.kind == "begun" and event.spec["method"] == "crust":
             os.kill(event.process, signal.SIGKILL)
 
-    found = go([tiny("crust", epochs=300), tiny("erm")], tmp_path, Ray(), kill)
+    found = go([tiny("crust", epochs=300), tiny("erm")], tmp_path, RayGrid(), kill)
     assert [line["spec"]["method"] for line in found.values()] == ["erm"]
     assert [event.error[:27] for event in told if event.kind == "failed"] == ["its process died 2 times (o"]
     assert failure(tiny("crust", epochs=300), tmp_path / "runs")
@@ -98,11 +97,11 @@ def test_a_run_that_kills_its_worker_each_time_is_a_failure(tmp_path, cluster, m
 DRIVER = """
 import sys
 from pathlib import Path
-from crust.experiments import Ray, Work, run_grid
+from crust.experiments import RayGrid, Work, run_grid
 from tests.experiments.common import tiny
 
 here = Path(sys.argv[1])
-with Ray() as engine:
+with RayGrid() as engine:
     run_grid(
         [tiny("erm"), tiny("crust", epochs=60)],
         engine,
@@ -125,21 +124,21 @@ def test_a_driver_that_is_killed_and_started_again_does_what_is_missing(tmp_path
             break
     first.kill()
     first.communicate()
-    assert [line["spec"]["method"] for line in read(tmp_path / "r.jsonl")] == ["erm"]
+    assert [line["spec"]["method"] for line in read_results(tmp_path / "r.jsonl")] == ["erm"]
     again = subprocess.run(words, capture_output=True, text=True, env=env, check=True).stdout
     assert "erm" not in again
     assert "epoch crust 0" not in again  # the other one went on
     assert "ended crust" in again
     specs = [tiny("erm"), tiny("crust", epochs=60)]
-    assert substance(read(tmp_path / "r.jsonl")) == go(specs, tmp_path / "local", Local(threads=1))
+    assert substance(read_results(tmp_path / "r.jsonl")) == go(specs, tmp_path / "local", LocalGrid(threads=1))
 
 
 def test_impossible_shares():
     with pytest.raises(InputError, match=r"gpus is -0.1: .* such as 1 or 0\.25"):
-        Ray(gpus=-0.1)
+        RayGrid(gpus=-0.1)
 
 
 @pytest.mark.parametrize("gpus", [1.5, 2])
 def test_more_than_one_gpu_would_be_idle(gpus):
     with pytest.raises(InputError, match=rf"gpus is {gpus}, and a run uses one at most: .* -m crust train"):
-        Ray(gpus=gpus)
+        RayGrid(gpus=gpus)

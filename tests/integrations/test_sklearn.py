@@ -47,7 +47,7 @@ def fitted(blobs):
     return CrustClassifier(epochs=15, random_state=0).fit(blobs[0], blobs[1])
 
 
-def test_names_probabilities_and_doubt(blobs, fitted):
+def test_names_probabilities_and_label_quality(blobs, fitted):
     x, given, true = blobs
     assert fitted.classes_.tolist() == ["ant", "bee", "cat"]
     assert fitted.n_features_in_ == 2
@@ -61,8 +61,9 @@ def test_names_probabilities_and_doubt(blobs, fitted):
     assert fitted.audit_["given_label"].tolist() == given.tolist()
     assert set(fitted.audit_["predicted_label"]) <= {"ant", "bee", "cat"}
     wrong = given != true
-    assert fitted.doubt_.shape == (150,)
-    assert fitted.doubt_[wrong].min() > np.median(fitted.doubt_[~wrong])
+    assert fitted.label_quality_.shape == (150,)
+    assert fitted.label_quality_[wrong].max() < np.median(fitted.label_quality_[~wrong])
+    assert fitted.label_issues_[wrong].all()
     assert len(fitted.history_) == 15
 
 
@@ -71,7 +72,7 @@ def test_tiny_data_is_not_held_out_and_more_is(blobs, fitted):
     x, y = np.tile(blobs[0], (4, 1)), np.tile(blobs[1], 4)
     more = CrustClassifier(epochs=1, method="erm").fit(x, y)
     assert more.audit_["is_held_out"].sum() == 60
-    assert len(more.doubt_) == 600
+    assert len(more.label_quality_) == 600
     asked = CrustClassifier(epochs=1, method="erm", validation=0.2).fit(*blobs[:2])
     assert asked.audit_["is_held_out"].sum() == 30
 
@@ -80,7 +81,7 @@ def test_pickle_clone_and_seed(blobs, fitted):
     x, y, _ = blobs
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(again.predict_proba(x), fitted.predict_proba(x))
-    np.testing.assert_array_equal(again.doubt_, fitted.doubt_)
+    np.testing.assert_array_equal(again.label_quality_, fitted.label_quality_)
     copy = clone(fitted)
     assert not hasattr(copy, "classes_")
     np.testing.assert_array_equal(copy.fit(x, y).predict_proba(x), fitted.predict_proba(x))
@@ -124,8 +125,8 @@ def test_settings_reach_method_and_experiment(blobs):
     x, y, _ = blobs
     found = CrustClassifier(epochs=3, settings={"fraction": 0.2, "epochs": 2}, random_state=0).fit(x, y)
     assert [line["n_selected"] for line in found.history_] == [150, 30]
-    with pytest.raises(InputError, match="did you mean 'share'"):
-        CrustClassifier(settings={"shar": 0.2}).fit(x, y)
+    with pytest.raises(InputError, match="did you mean 'fraction'"):
+        CrustClassifier(settings={"fractio": 0.2}).fit(x, y)
     with pytest.raises(InputError, match="did you mean 'crust'"):
         CrustClassifier(method="crst").fit(x, y)
     with pytest.raises(InputError, match="one class only, 'ant'"):

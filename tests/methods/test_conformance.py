@@ -72,7 +72,7 @@ def whole(name: str):
 @cache
 def digits():
     bundle = data.load("digits", limit=500)
-    wrong = noise.realise(bundle.train.labels, "symmetric:0.2", classes=10, seed=0).labels
+    wrong = noise.make_noisy_labels(bundle.train.labels, "symmetric:0.2", classes=10, seed=0).labels
     return bundle, wrong
 
 

@@ -9,7 +9,7 @@ from tests.methods.single import batch_of, hand_made, logits_for, resumes, same_
 from tests.training.common import fit, weights
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
-from crust.methods.d2l import D2L, D2LSettings, lid, mixed_loss, rises, symmetric_loss, trust
+from crust.methods.d2l import D2L, D2LSettings, label_weight, lid, mixed_loss, rises, symmetric_loss
 
 
 def method(**settings) -> D2L:
@@ -118,10 +118,10 @@ def test_nothing_is_checked_before_the_first_epochs_and_a_window(epochs, initial
 
 
 def test_trust_is_what_the_formula_says():
-    assert trust([2.0, 4.0], 10, 40) == pytest.approx(math.exp(-0.25 * 2))
-    assert trust([2.0, 4.0, 1.0], 20, 40) == pytest.approx(math.exp(-0.5 * 0.5))  # below all before it
-    assert trust([math.nan, 2.0, 2.0], 40, 40) == pytest.approx(math.exp(-1))
-    assert trust([2.0], 5, 40) == trust([math.nan, math.nan], 5, 40) == 1.0
+    assert label_weight([2.0, 4.0], 10, 40) == pytest.approx(math.exp(-0.25 * 2))
+    assert label_weight([2.0, 4.0, 1.0], 20, 40) == pytest.approx(math.exp(-0.5 * 0.5))  # below all before it
+    assert label_weight([math.nan, 2.0, 2.0], 40, 40) == pytest.approx(math.exp(-1))
+    assert label_weight([2.0], 5, 40) == label_weight([math.nan, math.nan], 5, 40) == 1.0
 
 
 # ------------------------------------------------------------ the losses
@@ -182,7 +182,7 @@ def test_the_turn_goes_back_one_epoch(rollback):
     same = [all(begun[2][name].equal(value) for name, value in later.items()) for later in begun]
     assert same == [False, False, True, rollback, False]
     assert one.previous is None  # nothing to go back to any more
-    assert one.alpha == pytest.approx(trust(one.lids, 4, 3))
+    assert one.alpha == pytest.approx(label_weight(one.lids, 4, 3))
 
 
 def test_after_the_turn_labels_and_predictions_are_mixed():

@@ -16,10 +16,10 @@ from crust.methods.dividemix import (
     DivideMixSettings,
     augmented,
     away_from_uniform,
-    certainty,
     divided_loss,
+    negative_entropy,
+    refined_targets,
     sharpen,
-    targets,
     unlabelled_weight,
 )
 from crust.training.gaussian_mixture import clean_probability
@@ -66,14 +66,14 @@ def test_targets_of_the_labelled_are_refined_and_of_the_others_guessed():
     y = torch.tensor([0, 1, 2, 0, 1, 2])
     trust = torch.tensor([1.0, 0.8, 0.6, 0.0, 0.4, 0.9], dtype=torch.float64)
     labelled = torch.tensor([True, True, True, True, False, False])
-    found = targets(y, trust, labelled, own, mean, 0.5)
+    found = refined_targets(y, trust, labelled, own, mean, 0.5)
     for i in range(6):
         row = mean[i]
         if labelled[i]:
             row = trust[i] * F.one_hot(y[i], 3) + (1 - trust[i]) * own[i]
         assert torch.allclose(found[i], row**2 / (row**2).sum())
     assert torch.allclose(found[0], torch.tensor([1.0, 0.0, 0.0], dtype=torch.float64))  # full trust: the label
-    changed = targets((y + 1) % 3, 1 - trust, labelled, own, mean, 0.5)
+    changed = refined_targets((y + 1) % 3, 1 - trust, labelled, own, mean, 0.5)
     assert torch.equal(changed[4:], found[4:])  # no label is seen where it does not count
 
 
@@ -99,7 +99,7 @@ def test_the_gradient_of_the_loss(number):
     z = torch.randn(5, 3, generator=torch.Generator().manual_seed(5), dtype=torch.float64).requires_grad_()
     t, labelled = distributions(5, seed=6), torch.arange(5) < number
     assert torch.autograd.gradcheck(lambda x: divided_loss(x, t, labelled, 0.4, 25.0), z)
-    assert torch.autograd.gradcheck(certainty, z)
+    assert torch.autograd.gradcheck(negative_entropy, z)
     assert torch.autograd.gradcheck(lambda x: away_from_uniform(F.log_softmax(x, dim=1)), z)
 
 
@@ -199,7 +199,7 @@ def test_inputs_and_targets_are_mixed_alike_and_lean_to_their_own_side():
     for k in range(2):
         trust = torch.from_numpy(found.trust[1 - k][batch.index]).float()
         labelled = torch.from_numpy(found.labelled[k][batch.index])
-        plain = targets(y, trust, labelled, own[k], (own[0] + own[1]) / 2, 0.5)
+        plain = refined_targets(y, trust, labelled, own[k], (own[0] + own[1]) / 2, 0.5)
         assert torch.allclose(mixed.extra["targets"][k], share * plain + (1 - share) * plain[other], atol=1e-6)
         assert torch.equal(mixed.extra["labelled"][k], labelled)
 

@@ -19,7 +19,7 @@ from crust.methods.incv import (
     best_until,
     discard_ratio,
     halves,
-    largest,
+    largest_losses,
     selected_noise,
 )
 from crust.training.losses import cross_entropy
@@ -40,7 +40,7 @@ def test_halves_part_the_candidates(candidates, seed):
 
 @given(st.lists(st.floats(0, 10), max_size=20), st.integers(0, 25))
 def test_the_largest_losses(losses, count):
-    found = largest(np.array(losses), count)
+    found = largest_losses(np.array(losses), count)
     assert len(found) == min(count, len(losses))
     rest = set(range(len(losses))) - set(found.tolist())
     assert not rest or not len(found) or min(losses[i] for i in found) >= max(losses[i] for i in rest)
@@ -126,7 +126,7 @@ def test_sets_of_phase_a(monkeypatch, noise_type):
             assert not len(gone)
         else:
             count = int(discard_ratio(method.rate) * len(agree))
-            worst = held[largest(entry["predicted"].losses, count)]
+            worst = held[largest_losses(entry["predicted"].losses, count)]
             assert set(gone) == set(worst) - set(agree)
     first = fits[0]
     agreement = (first["predicted"].predictions == labels[first["held"]]).mean()

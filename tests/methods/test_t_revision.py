@@ -12,7 +12,15 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from crust import noise
 from crust.methods import METHODS
-from crust.methods.t_revision import TRevision, doubt, importance, noisy, project, released_importance, reweighted
+from crust.methods.t_revision import (
+    TRevision,
+    importance,
+    noisy,
+    prob_label_wrong,
+    project_transition,
+    released_importance,
+    reweighted,
+)
 from crust.training.evaluation import predict
 from crust.training.losses import anchor_T
 
@@ -33,7 +41,7 @@ def drawn(n=6, classes=4, seed=0, spread=1.0):
 @settings(max_examples=30)
 def test_no_noise_is_cross_entropy(n, classes, seed):
     logits, y, _, _ = drawn(n, classes, seed)
-    T = project(torch.eye(classes, dtype=torch.float64), torch.zeros(classes, classes, dtype=torch.float64))
+    T = project_transition(torch.eye(classes, dtype=torch.float64), torch.zeros(classes, classes, dtype=torch.float64))
     for weight in (importance(logits, y, T, CAP), released_importance(logits, y, T, torch.zeros_like(T), CAP)):
         assert torch.allclose(reweighted(logits, y, weight), F.cross_entropy(logits, y))
     logits.requires_grad_()
@@ -78,7 +86,7 @@ def test_in_the_third_stage_gradients_reach_the_slack(seed):
     slack.requires_grad_()
 
     def loss(z, d):
-        return reweighted(z, y, importance(z, y, project(T, d), CAP))
+        return reweighted(z, y, importance(z, y, project_transition(T, d), CAP))
 
     assert torch.autograd.gradcheck(loss, (logits, slack))
     (found,) = torch.autograd.grad(loss(logits, slack), slack)
@@ -116,10 +124,10 @@ def test_the_released_gradient_of_the_slack_is_inflated():
 @settings(max_examples=50)
 def test_projected_rows_sum_to_one(classes, seed, size):
     _, _, T, slack = drawn(1, classes, seed)
-    found = project(T, slack * 20 * size)
+    found = project_transition(T, slack * 20 * size)
     assert torch.allclose(found.sum(1), torch.ones(classes, dtype=torch.float64))
     assert float(found.min()) >= 0
-    assert torch.allclose(project(T, torch.zeros_like(T)), T)
+    assert torch.allclose(project_transition(T, torch.zeros_like(T)), T)
 
 
 def test_a_row_with_nothing_left_is_the_estimate():
@@ -127,7 +135,7 @@ def test_a_row_with_nothing_left_is_the_estimate():
     slack = torch.zeros(3, 3)
     slack[1] = -5
     slack.requires_grad_()
-    found = project(T, slack)
+    found = project_transition(T, slack)
     assert torch.allclose(found, T)
     (gradient,) = torch.autograd.grad(found.square().sum(), slack)
     assert torch.isfinite(gradient).all()
@@ -137,7 +145,7 @@ def test_doubt_is_one_minus_the_posterior_of_the_label():
     rng = np.random.default_rng(0)
     T = noise.transition_matrix("pair-flip", 0.3, 4)
     p, labels = rng.dirichlet(np.ones(4), 20), rng.integers(0, 4, 20)
-    found = doubt(p, labels, T)
+    found = prob_label_wrong(p, labels, T)
     for i, label in enumerate(labels):
         joint = p[i] * T[:, label]  # of the true class and this label
         assert found[i] == pytest.approx(1 - joint[label] / joint.sum())
@@ -214,7 +222,7 @@ def test_weights_are_kept_by_the_noisy_labels_that_they_predict(whole):
 def test_opinions_are_doubts(whole):
     method, context = whole.recorder.state.plan.method, whole.recorder.context
     (opinion,) = method.opinions().values()
-    assert opinion == pytest.approx(doubt(method.log[-1]["said"], context.labels, method.log[-1]["T"]))
+    assert opinion == pytest.approx(prob_label_wrong(method.log[-1]["said"], context.labels, method.log[-1]["T"]))
     assert opinion.min() >= 0
     assert opinion.max() <= 1
     wrong = context.labels != clouds(120)[2][whole.kept]

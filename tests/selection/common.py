@@ -6,8 +6,8 @@ from tests.selection.oracle import assign_oracle
 
 from crust.errors import InputError
 from crust.selection import prepare_features
+from crust.selection.assignment import Picks
 from crust.selection.distances import Distances
-from crust.selection.picks import Picks
 
 
 def make(points: np.ndarray, metric: str = "euclidean", *, approximate: bool = True) -> Distances:

@@ -10,9 +10,9 @@ from tests.selection.strategies import points
 
 import crust
 from crust.selection import prepare_features
+from crust.selection.assignment import Picks
 from crust.selection.greedy import Greedy, Room
 from crust.selection.greedy_torch import greedy_on_device
-from crust.selection.picks import Picks
 from crust.selection.threads import Ticker
 
 METRICS = ("euclidean", "sqeuclidean", "cosine")

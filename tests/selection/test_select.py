@@ -190,15 +190,15 @@ def test_says_what_it_does_before_it_starts(caplog):
 
 
 def test_estimate():
-    small, large = crust.estimate(5_000, 10, 0.5), crust.estimate(50_000, 10, 0.5)
+    small, large = crust.estimate_cost(5_000, 10, 0.5), crust.estimate_cost(50_000, 10, 0.5)
     assert large.seconds > 10 * small.seconds
     assert large.memory > small.memory
     assert "recomputed" in large.path
-    assert "stored" in crust.estimate(5_000, 100, 0.5).path
-    assert "recomputed" in crust.estimate(5_000, 100, 0.5, memory_limit="60MiB").path
-    assert crust.estimate(1000, 5, 10, [500, 500]).path == crust.estimate(1000, 5, 10, 2).path
+    assert "stored" in crust.estimate_cost(5_000, 100, 0.5).path
+    assert "recomputed" in crust.estimate_cost(5_000, 100, 0.5, memory_limit="60MiB").path
+    assert crust.estimate_cost(1000, 5, 10, [500, 500]).path == crust.estimate_cost(1000, 5, 10, 2).path
     for algorithm in ("lazy", "stochastic", "sieve", "greedi", "central", "random"):
-        assert crust.estimate(2000, 5, 0.1, algorithm=algorithm).seconds > 0
+        assert crust.estimate_cost(2000, 5, 0.1, algorithm=algorithm).seconds > 0
 
 
 def test_a_limit_that_cannot_be_met():

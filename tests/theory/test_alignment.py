@@ -11,7 +11,7 @@ from crust.data import from_arrays
 from crust.errors import InputError
 from crust.models import build_model
 from crust.theory import alignment
-from crust.theory.gram import gram, spread
+from crust.theory.gram import gram, jacobian_rows
 from crust.theory.jacobian import Jacobian
 
 
@@ -89,7 +89,7 @@ def test_a_random_vector_has_the_share_of_chance():
 def test_too_large_for_the_gram_matrix_is_done_without_it(monkeypatch):
     model, x, labels = small_net(3, hidden=20), normal(40, 6), np.arange(40) % 3
     whole = alignment(model, x, labels, coreset=np.arange(0, 40, 2), cut=5, repeats=2)
-    monkeypatch.setattr("crust.theory.gram.LARGEST", 10)
+    monkeypatch.setattr("crust.theory.gram.QUICK_GRAM_ROWS", 10)
     free = alignment(model, x, labels, coreset=np.arange(0, 40, 2), cut=5, repeats=2, k=12)
     for name, one in whole.sets.items():
         assert free.sets[name].labels.information == pytest.approx(one.labels.information, abs=1e-3)
@@ -137,4 +137,4 @@ def test_bad_input_gets_a_sentence(options, message):
 
 
 def test_rows_of_examples():
-    assert spread(np.array([1, 0]), 3).tolist() == [3, 4, 5, 0, 1, 2]
+    assert jacobian_rows(np.array([1, 0]), 3).tolist() == [3, 4, 5, 0, 1, 2]

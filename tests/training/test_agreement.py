@@ -42,7 +42,7 @@ def drawn(kind: str, rate: float, classes: int = 10, n: int = 4000, right: float
     """Labels with noise, and the predictions of a network that is right to a degree and confuses neighbours."""
     rng = np.random.default_rng(seed)
     true = np.arange(n) % classes
-    labels = noise.realise(true, f"{kind}:{rate}", classes=classes, seed=seed).labels
+    labels = noise.make_noisy_labels(true, f"{kind}:{rate}", classes=classes, seed=seed).labels
     blurred = np.where(rng.random(n) < 0.5, true ^ 1, rng.integers(0, classes, n))  # half of its errors in pairs
     predictions = np.where(rng.random(n) < right, true, blurred)
     return labels, predictions

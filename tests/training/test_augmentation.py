@@ -80,7 +80,7 @@ def test_large_folders_are_augmented_from_the_command_line(tmp_path, monkeypatch
         path = tmp_path / "images" / "ab"[i % 2] / f"{i}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(rng.integers(256, size=(36, 40, 3), dtype=np.uint8)).save(path)
-    monkeypatch.setattr(image_folder, "MEMORY", 0)
+    monkeypatch.setattr(image_folder, "IN_MEMORY_BYTES", 0)
     words = f"train {tmp_path}/images --image-size 32 --model small_cnn --method erm --epochs 1 -q"
     for name, option, expected in (("a", "", True), ("b", " --no-augment", False)):
         with pytest.raises(SystemExit) as caught:

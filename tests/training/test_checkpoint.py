@@ -181,7 +181,7 @@ def test_a_crash_while_writing_leaves_the_ones_before(tmp_path, monkeypatch):
             raise OSError(28, "No space left on device")
         path.write_bytes(content)
 
-    monkeypatch.setattr(checkpoint, "write_whole", no_space)
+    monkeypatch.setattr(checkpoint, "write_atomic", no_space)
     with pytest.raises(InputError, match=r"cannot write the checkpoint .*000003: No space left on device"):
         checkpoint.save(tmp_path, 3, {"number": 3})
     assert sorted(p.name for p in tmp_path.iterdir()) == ["000001", "000002"]

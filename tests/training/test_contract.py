@@ -12,7 +12,7 @@ import pytest
 import torch
 from tests.training.common import fit, network, told, weights
 
-from crust._util.torch_modules import run
+from crust._util.torch_modules import forward_logits
 from crust.methods.erm import Erm
 from crust.training.losses import cross_entropy
 from crust.training.method import Selection, Stage
@@ -266,7 +266,7 @@ def test_predictions_are_those_of_the_network_and_leave_it_alone(register):
             training = net.training
             net.eval()
             with torch.no_grad():
-                logits = run(net, x)
+                logits = forward_logits(net, x)
             net.train(training)
             assert np.allclose(seen.probabilities, logits.softmax(1).numpy(), atol=1e-6)
             assert np.array_equal(seen.predictions, logits.argmax(1).numpy())

@@ -18,7 +18,7 @@ from torch import nn
 
 import crust
 from crust.data import Examples
-from crust.data.batches import cut, walk
+from crust.data.batches import split_batches, walk
 from crust.errors import InputError
 from crust.training.loop import Diverged
 
@@ -144,8 +144,9 @@ def test_a_line_of_the_history_says_what_happened(tmp_path):
     seen = []
     result = fit("crust", test_set=(x, true), true_labels=clouds()[2], on_epoch_end=seen.append, run_dir=tmp_path)
     line = result.history.lines[-1]
-    for name in ("epoch", "stage", "learning_rate", "loss", "batch_accuracy", "n_selected", "test_accuracy", "passes",
-                 "val_accuracy", "clean_fraction", "clean_fraction_weighted", "train_accuracy", "train_true_accuracy"):  # fmt: skip
+    for name in ("epoch", "stage", "learning_rate", "loss", "batch_accuracy", "n_selected", "test_accuracy",
+                 "passes", "val_accuracy", "clean_fraction", "clean_fraction_weighted", "train_accuracy",
+                 "train_true_accuracy"):  # fmt: skip
         assert name in line
     assert [entry["epoch"] for entry in result.history] == [0, 1, 2]
     assert seen == result.history.lines
@@ -248,7 +249,7 @@ def test_a_set_that_augments_by_itself_is_looked_at_without():
 def test_a_single_one_left_over_joins_the_batch_before_it():
     for n in range(1, 30):
         for size in (1, 2, 3, 7, 16):
-            parts = cut(np.arange(n), size)
+            parts = split_batches(np.arange(n), size)
             assert np.array_equal(np.concatenate(parts), np.arange(n))
             assert all(len(part) == size for part in parts[:-1])
             assert all(1 <= len(part) <= size + 1 for part in parts)

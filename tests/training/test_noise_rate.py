@@ -34,7 +34,7 @@ class Asks(Erm):
 def test_the_estimate_lies_near_the_truth(monkeypatch, kind, expected):
     monkeypatch.setitem(METHODS, "asks", Asks)
     digits = data.load("digits")
-    wrong = noise.realise(digits.train.labels, kind, classes=10, seed=0).labels
+    wrong = noise.make_noisy_labels(digits.train.labels, kind, classes=10, seed=0).labels
     arguments = {"epochs": 20, "batch_size": 32, "stop_after": 11, "audit_every": 20}
     result = crust.fit("mlp", digits.train, labels=wrong, method="asks", **arguments)
     assert result.history["stage"] == ["estimate 1"] * 5 + ["estimate 2"] * 5 + ["train"]

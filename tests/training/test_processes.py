@@ -35,7 +35,11 @@ SCRIPT = """
     model = processes.prepare(network(norm=True))
     context = Context(train, CLASSES, [model], settings, processes, augment=False, validation=None)
     seen = {kind: context.look_at_all(kind) for kind in ("logits", "features")}
-    kinds = [("crust", {"fraction": 0.5, "select_after": 0}), ("crust-paper", {"fraction": 0.3}), ("small-loss", {"select_after": 0})]
+    kinds = [
+        ("crust", {"fraction": 0.5, "select_after": 0}),
+        ("crust-paper", {"fraction": 0.3}),
+        ("small-loss", {"select_after": 0}),
+    ]
     chosen = {}
     for name, own in kinds:
         selection = METHODS[name](METHODS[name].Settings(**own)).begin_epoch(context)

@@ -10,7 +10,7 @@ from crust.training.settings import TrainSettings, split_settings
 
 
 class Own(Settings):
-    share: float = Field(0.5, gt=0, le=1)
+    fraction: float = Field(0.5, gt=0, le=1)
 
 
 def test_settings_are_sorted_into_the_experiments_and_the_methods():
@@ -23,7 +23,7 @@ def test_settings_are_sorted_into_the_experiments_and_the_methods():
     ("given", "sentence"),
     [
         ({"epoch": 3}, "unknown setting 'epoch'.*did you mean 'epochs'"),
-        ({"shar": 0.3}, "unknown setting 'shar'.*did you mean 'share'"),
+        ({"fractio": 0.3}, "unknown setting 'fractio'.*did you mean 'fraction'"),
         ({"epochs": 0}, "setting epochs is 0: input should be greater than or equal to 1"),
         ({"epochs": "many"}, "setting epochs is 'many': input should be a valid integer"),
         ({"learning_rate": -1.0}, "setting learning_rate is -1.0: input should be greater than 0"),
@@ -42,7 +42,7 @@ def test_a_mistake_gets_one_sentence(given, sentence):
 
 
 @pytest.mark.parametrize("epochs", [1, 2, 3, 40, 120])
-def test_the_rate_falls_at_the_drops_and_nowhere_else(epochs):
+def test_the_rate_falls_at_the_milestones_and_nowhere_else(epochs):
     settings = TrainSettings(epochs=epochs)
     rates = [settings.rate_at(epoch, epochs) for epoch in range(epochs)]
     slow = [0.1 * 0.1 ** sum(epoch >= round(share * epochs) for share in (2 / 3, 5 / 6)) for epoch in range(epochs)]
@@ -63,9 +63,9 @@ def test_the_audit_looks_about_ten_times_and_always_at_the_end():
     assert [TrainSettings(audit_every=2).audit_due(epoch, 5) for epoch in range(5)] == [False, True, False, True, True]
 
 
-def test_drops_are_sorted_and_settings_cannot_be_changed():
+def test_milestones_are_sorted_and_settings_cannot_be_changed():
     settings = TrainSettings(lr_milestones=(0.9, 0.1))
-    assert settings.drops == (0.1, 0.9)
+    assert settings.lr_milestones == (0.1, 0.9)
     with pytest.raises(ValueError, match="frozen"):
         settings.epochs = 3
 

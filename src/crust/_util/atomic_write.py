@@ -12,7 +12,7 @@ from typing import BinaryIO
 from crust.errors import InputError
 
 
-def write_whole(path: str | Path, write: bytes | Callable[[BinaryIO], object]) -> None:
+def write_atomic(path: str | Path, write: bytes | Callable[[BinaryIO], object]) -> None:
     """Write a file under another name and move it into place, so that no reader ever sees half of it.
 
     Args:
@@ -22,7 +22,7 @@ def write_whole(path: str | Path, write: bytes | Callable[[BinaryIO], object]) -
     Example:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "note.txt"
-        >>> write_whole(path, b"kept")
+        >>> write_atomic(path, b"kept")
         >>> path.read_text()
         'kept'
     """

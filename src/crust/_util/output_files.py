@@ -47,14 +47,14 @@ def write_table(table: Any, path: Path) -> None:
     """A pandas table as .csv or .parquet, by the name of the file; whole or not at all."""
     from io import BytesIO
 
-    from crust._util.atomic_write import write_whole
+    from crust._util.atomic_write import write_atomic
 
     if path.suffix.lower() == ".csv":
-        write_whole(path, _as_csv(table))
+        write_atomic(path, _as_csv(table))
         return
     buffer = BytesIO()
     table.to_parquet(buffer, index=False)
-    write_whole(path, buffer.getvalue())
+    write_atomic(path, buffer.getvalue())
 
 
 def _as_csv(table: Any) -> bytes:

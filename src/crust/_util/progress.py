@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-AFTER = 2.0  # seconds
+SHOW_AFTER = 2.0  # seconds
 LINE_EVERY = 10.0
 
 
@@ -25,7 +25,7 @@ def progress_bar(label: str, show: bool) -> Iterator[Callable[[float, float], No
     if not show:
         yield None
         return
-    show_share, finish = _bar(label) if sys.stderr.isatty() else _lines(label)
+    show_share, finish = _bar(label) if sys.stderr.isatty() else _log_lines(label)
     lock, start, last, share = threading.Lock(), time.monotonic(), 0.0, 0.0
 
     def show_now() -> None:
@@ -41,11 +41,11 @@ def progress_bar(label: str, show: bool) -> Iterator[Callable[[float, float], No
         nonlocal share
         share = min(done / total, 1.0) if total else 0.0
         now = time.monotonic()
-        if now - start >= AFTER and now - last >= 0.1:
+        if now - start >= SHOW_AFTER and now - last >= 0.1:
             show_now()
 
     # the first steps of all may take a while (kernels are compiled once on every machine): say that something happens
-    timer = threading.Timer(AFTER, show_now)
+    timer = threading.Timer(SHOW_AFTER, show_now)
     timer.daemon = True
     timer.start()
     try:
@@ -72,7 +72,7 @@ def _bar(label: str) -> tuple[Callable[[float], None], Callable[[], None]]:
     return show_share, bar.stop
 
 
-def _lines(label: str) -> tuple[Callable[[float], None], Callable[[], None]]:
+def _log_lines(label: str) -> tuple[Callable[[float], None], Callable[[], None]]:
     """A line now and then, for a log."""
     last = -math.inf
 

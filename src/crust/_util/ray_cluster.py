@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import os
 import re
 import socket
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from crust.errors import InputError, require
 
-REFUSED = ("InvalidAuthToken", "AuthenticationError", "Unauthenticated")  # in what Ray says
 REACH = 5.0  # seconds to wait for an answer; Ray itself would wait for a very long time
 ALONE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # 0: Ray takes 127.0.0.1 for its address, as on systems without clusters
 
@@ -24,7 +23,7 @@ def connect(address: str | None = None, cpus: int | None = None) -> tuple[Any, b
 
     Args:
         address: such as `auto`, `10.0.0.1:6379` or `ray://10.0.0.1:10001`; None: that of RAY_ADDRESS, else a cluster of
-            our own on this machine, which listens on loopback only.
+            our own on this machine, which listens on loopback only where nobody has imported Ray before.
         cpus: how many cores our own may use; default: all.
 
     Returns:
@@ -36,83 +35,64 @@ def connect(address: str | None = None, cpus: int | None = None) -> tuple[Any, b
         ...
         crust.errors.InputError: there is no Ray cluster at 127.0.0.1:1 (...): start one with ray start --head, ...
     """
-    ray = require("ray", extra="ray")
-    if ray.is_initialized():
-        if address not in (None, "auto", "local") and "://" not in str(address):
-            there = ray.get_runtime_context().gcs_address
-            if address != there:
-                raise InputError(f"this process works with the Ray cluster at {there} already: leave the address out")
-        return ray, False
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    where = address or os.environ.get("RAY_ADDRESS")
-    said: list[str] = []
-    try:
-        if where in (None, "local"):
-            with _on_loopback(ray):
-                ray.init(address="local", num_cpus=cpus, include_dashboard=False, **quiet)
-        else:
-            assert where is not None
-            _reach(where)
-            with _overheard(said):
-                ray.init(address=where, **quiet)
-    except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
-        reason = " ".join(str(error).split())[:200].rstrip(".")
-        if where in (None, "local"):
-            raise InputError(f"Ray does not start on this machine: {reason}") from None
-        if any(word in text for word in REFUSED for text in (type(error).__name__, str(error), *said)):
+    where = address or os.environ.get("RAY_ADDRESS") or "local"
+    with _on_loopback(where == "local"):
+        ray = require("ray", extra="ray")
+        if ray.is_initialized():
+            if address not in (None, "auto", "local") and "://" not in str(address):
+                there = ray.get_runtime_context().gcs_address
+                if address != there:
+                    raise InputError(
+                        f"this process works with the Ray cluster at {there} already: leave the address out"
+                    )
+            return ray, False
+        more = {"num_cpus": cpus, "include_dashboard": False} if where == "local" else {}
+        reached = False
+        try:
+            reached = _reach(where)
+            ray.init(address=where, log_to_driver=False, logging_level=logging.ERROR, **more)
+        except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+            reason = " ".join(str(error).split())[:200].rstrip(".")
+            if where == "local":
+                raise InputError(f"Ray does not start on this machine: {reason}") from None
+            if reached:  # Ray's error does not say whether a token is wrong, or missing
+                raise InputError(
+                    f"the Ray cluster at {where} refuses us, or is none ({reason}): where it asks for a token, set "
+                    "RAY_AUTH_MODE and RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH) as the cluster has them"
+                ) from None
             raise InputError(
-                f"the Ray cluster at {where} refuses us, for the token is missing or another one: set RAY_AUTH_MODE "
-                "and RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH) as the cluster has them"
+                f"there is no Ray cluster at {where} ({reason}): start one with ray start --head, or leave the address "
+                "out to use this machine"
             ) from None
-        raise InputError(
-            f"there is no Ray cluster at {where} ({reason}): start one with ray start --head, or leave the address out "
-            "to use this machine"
-        ) from None
     return ray, True
 
 
-@contextmanager
-def _overheard(said: list[str]) -> Iterator[None]:
-    """What goes to stderr meanwhile, from Ray's C++ too: its error does not say why a cluster refuses, its log does.
-
-    Where all goes well it is shown afterwards; else the one who asked says what it means.
-    """
-    sys.stderr.flush()
-    before = os.dup(2)
-    with tempfile.TemporaryFile() as file:
-        os.dup2(file.fileno(), 2)
-        try:
-            yield
-        finally:
-            sys.stderr.flush()
-            os.dup2(before, 2)
-            os.close(before)
-            file.seek(0)
-            said.append(file.read().decode(errors="replace"))
-    sys.stderr.write(said[-1])
+def check_ray() -> None:
+    """Hold that Ray is installed, without importing it: how it listens is settled when it is imported."""
+    if importlib.util.find_spec("ray") is None:
+        require("ray", extra="ray")
 
 
 @contextmanager
-def _on_loopback(ray: Any) -> Iterator[None]:
-    """A Ray that is started here is heard on this machine only; by itself it would listen on every interface.
-
-    Its processes read this from the environment; this one has read it already, when Ray was imported.
-    """
-    constants = ray._private.ray_constants
-    before, known = os.environ.get(ALONE), constants.ENABLE_RAY_CLUSTER
-    os.environ[ALONE], constants.ENABLE_RAY_CLUSTER = "0", False
+def _on_loopback(alone: bool) -> Iterator[None]:
+    """A Ray that is imported and started here is heard on this machine only; else it listens on every interface."""
+    if not alone or "ray" in sys.modules:
+        yield
+        return
+    before = os.environ.get(ALONE)
+    os.environ[ALONE] = "0"
     try:
         yield
     finally:
-        constants.ENABLE_RAY_CLUSTER = known
         if before is None:
             del os.environ[ALONE]
         else:
             os.environ[ALONE] = before
 
 
-def _reach(address: str) -> None:
-    """Hold that somebody listens, where the address is one of a machine."""
+def _reach(address: str) -> bool:
+    """Hold that somebody listens, where the address is one of a machine; False where it is none."""
     found = re.fullmatch(r"(?:ray://)?(\[[^\]]+\]|[^:/]+):(\d+)", address)
     if found:
         socket.create_connection((found[1].strip("[]"), int(found[2])), timeout=REACH).close()
+    return found is not None

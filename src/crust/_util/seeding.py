@@ -21,7 +21,7 @@ def numpy_rng(seed: int, *place: int | str) -> np.random.Generator:
         >>> a.random() == b.random()
         True
     """
-    return np.random.default_rng([seed, *(_number(part) for part in place)])
+    return np.random.default_rng([seed, *(_seed_number(part) for part in place)])
 
 
 def torch_rng(seed: int, *place: int | str) -> torch.Generator:
@@ -43,5 +43,5 @@ def seeded(seed: int, *place: int | str) -> Iterator[None]:
         yield
 
 
-def _number(part: int | str) -> int:
+def _seed_number(part: int | str) -> int:
     return zlib.crc32(part.encode()) if isinstance(part, str) else part

@@ -46,24 +46,24 @@ def logits_of(output: Any) -> Tensor:
     return found
 
 
-def call(model: nn.Module, x: Any) -> Any:
+def forward(model: nn.Module, x: Any) -> Any:
     """What a network returns for a batch; a mapping is handed over by name, as transformers want it."""
     return model(**x) if isinstance(x, Mapping) else model(x)
 
 
-def run(model: nn.Module, x: Any) -> Tensor:
+def forward_logits(model: nn.Module, x: Any) -> Tensor:
     """The logits of a batch."""
-    return logits_of(call(model, x))
+    return logits_of(forward(model, x))
 
 
-def move(x: Any, device: torch.device | str) -> Any:
+def to_device(x: Any, device: torch.device | str) -> Any:
     """A batch on another device, whether it is one tensor or a mapping of them."""
     if isinstance(x, Mapping):
         return {name: value.to(device, non_blocking=True) for name, value in x.items()}
     return x.to(device, non_blocking=True)
 
 
-def cut(x: Any, first: int, last: int) -> Any:
+def slice_batch(x: Any, first: int, last: int) -> Any:
     """Some rows of a batch, whether it is one tensor or a mapping of them."""
     if isinstance(x, Mapping):
         return {name: value[first:last] for name, value in x.items()}
@@ -164,7 +164,7 @@ def last_linear(model: nn.Module, sample: Any, name: str | None = None) -> tuple
     if name is not None:
         if name not in candidates and name in dict(model.named_modules()):
             kind = type(model.get_submodule(name)).__name__
-            raise InputError(f"the layer {name!r} is a {kind}: name an nn.Linear, one of {_shown(candidates)}")
+            raise InputError(f"the layer {name!r} is a {kind}: name an nn.Linear, one of {_last_names(candidates)}")
         return name, candidates[choices(name, candidates, "layer")]
     if not candidates:
         raise InputError("the model has no linear layer: use the proxy 'logits', which needs none")
@@ -177,15 +177,15 @@ def last_linear(model: nn.Module, sample: Any, name: str | None = None) -> tuple
     ]
     try:
         with evaluating(model):
-            logits = run(model, move(sample, device_of(model)))
+            logits = forward_logits(model, to_device(sample, device_of(model)))
     finally:
         for handle in handles:
             handle.remove()
     for key, out in reversed(calls):
-        if out.numel() == logits.numel() and _same(out.reshape(logits.shape), logits):
+        if out.numel() == logits.numel() and _equal_outputs(out.reshape(logits.shape), logits):
             return key, candidates[key]
     raise InputError(
-        f"no linear layer of the model gives its output: name the last layer, one of {_shown(candidates)}, "
+        f"no linear layer of the model gives its output: name the last layer, one of {_last_names(candidates)}, "
         "or use the proxy 'logits', which needs none"
     )
 
@@ -196,11 +196,11 @@ def _is_linear(module: nn.Module) -> bool:
     return isinstance(module, nn.Linear)
 
 
-def _same(out: Tensor, logits: Tensor) -> bool:
+def _equal_outputs(out: Tensor, logits: Tensor) -> bool:
     return torch.allclose(out, logits.to(out.dtype), rtol=0, atol=0, equal_nan=True)
 
 
-def _shown(names: Mapping[str, nn.Module]) -> str:
+def _last_names(names: Mapping[str, nn.Module]) -> str:
     last = [name or "''" for name in names][-5:]
     return ("…, " if len(names) > 5 else "") + ", ".join(last)
 
@@ -224,7 +224,7 @@ def check_outputs(model: nn.Module, sample: Any, classes: int) -> None:
     n = len(first)
     with evaluating(model):
         try:
-            output = call(model, move(sample, device_of(model)))
+            output = forward(model, to_device(sample, device_of(model)))
         except Exception as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise InputError(

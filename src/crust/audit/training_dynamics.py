@@ -16,9 +16,9 @@ GAP = 0.1  # so much oftener right by the given labels on what was trained on: a
 
 
 def trust(progress: float, on_trained: float, on_held: float | None) -> float:
-    """How much a look counts: late ones more, since the network knows more; less, where it has learnt labels by heart.
+    """How much a look counts: late ones more, since the network knows more; less, where it has memorised labels.
 
-    Learning by heart shows in how much oftener the predictions are the given labels on the examples trained on than on
+    Memorisation shows in how much oftener the predictions are the given labels on the examples trained on than on
     those held out. Where nothing is held out this cannot be seen, and all looks count the same. How this was chosen
     stands in docs/results/audit-scores.md.
 

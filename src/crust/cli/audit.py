@@ -133,6 +133,6 @@ def _read_probabilities(spec: str) -> Any:
     import pandas as pd
 
     with matrix_io.reading(path):
-        table = table_io.read(path)
+        table = table_io.read_table_file(path)
         names = [name for name in table.column_names if name and table_io.is_numeric(table.schema.field(name).type)]
     return pd.DataFrame(matrix, columns=names) if len(names) == matrix.shape[1] else matrix

@@ -40,7 +40,7 @@ def demo_command(
     settings = {"epochs": epochs, "seed": seed}
     _clear(output, settings)
 
-    from crust._util.atomic_write import write_whole
+    from crust._util.atomic_write import write_atomic
     from crust.cli import demo_metrics, demo_page
     from crust.data import load
 
@@ -57,7 +57,7 @@ def demo_command(
         runs[method] = demo_metrics.measure(result, digits)
     commands = [command(method, output, epochs, seed) for method in METHODS]
     facts = demo_metrics.Facts(runs["erm"], runs["crust"], NOISE, commands)
-    write_whole(output / REPORT, demo_page.build(facts, digits.train).encode())
+    write_atomic(output / REPORT, demo_page.build(facts, digits.train).encode())
     _mark(output, settings | {"runs": [run.numbers() for run in runs.values()]})
     if not quiet:
         _print_facts(facts, output, time.perf_counter() - start)
@@ -92,10 +92,10 @@ def _clear(folder: Path, settings: dict[str, Any]) -> None:
 
 
 def _mark(folder: Path, content: dict[str, Any]) -> None:
-    from crust._util.atomic_write import write_whole
+    from crust._util.atomic_write import write_atomic
 
     text = json.dumps({"what": "crust demo", "noise": NOISE, **content}, indent=1)
-    write_whole(folder / MARK, f"{text}\n".encode())
+    write_atomic(folder / MARK, f"{text}\n".encode())
 
 
 def _print_facts(facts: Facts, folder: Path, seconds: float) -> None:

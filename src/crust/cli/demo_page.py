@@ -30,19 +30,19 @@ def build(facts: Facts, examples: Examples) -> str:
         tag("div", summary(facts), _numbers(facts), class_="beside"),
         section("Epoch by epoch", _charts(facts), hint="Point at a curve to read its values."),
         section(
-            f"The {len(worst)} labels that crust doubts most",
+            f"The {len(worst)} labels of the lowest quality, says crust",
             gallery(_suspects(worst, examples), ink=True),
             hint=f"{int(worst['planted'].sum())} of {len(worst)} were planted.",
         ),
         section(
             "Doubted most among the right ones",
             gallery(_suspects(false_alarms, examples), ink=True),
-            hint="False alarms: labels that were not touched, the most doubted first.",
+            hint="False alarms: labels that were not touched, the lowest label quality first.",
         ),
         section(
             "Doubted least among the wrong ones",
             gallery(_suspects(missed, examples), ink=True),
-            hint="What the audit misses: labels that were made wrong, the least doubted first.",
+            hint="What the audit misses: labels that were made wrong, the highest label quality first.",
         ),
         section("What was run", tag("pre", "\n".join(facts.commands)), hint="To do it again, name other folders."),
     )
@@ -69,7 +69,7 @@ def summary(facts: Facts) -> Html:
         f"central ones, it is {percent(crust.accuracy[-1])}. "
         f"Of all labels {percent(1 - crust.planted / crust.examples)} are right; "
         f"of those that crust trains on in the last epoch, {percent(crust.clean[-1])}. "
-        f"Among the 40 % of the labels that it doubts most are {crust.found:,} of the {crust.planted:,} wrong ones."
+        f"Among the 40 % of the labels of the lowest quality are {crust.found:,} of the {crust.planted:,} wrong ones."
     )
     return tag("p", words.replace(" %", FIXED_PERCENT))
 

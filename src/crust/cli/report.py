@@ -42,7 +42,7 @@ def report_command(
         raise InputError("a report without a run does not know where to go: name a file with -o report.html")
     check_output(output, "-o", (".html",), [probs, features, labels])
 
-    from crust._util.atomic_write import write_whole
+    from crust._util.atomic_write import write_atomic
     from crust.report.page import audit_page
     from crust.runs.data import looks_of_file, looks_or_reason
     from crust.runs.folder import RunFolder
@@ -73,7 +73,7 @@ def report_command(
         progress=progress,
         run=run is not None,
     )
-    write_whole(place, text.encode())
+    write_atomic(place, text.encode())
     if quiet:
         return
     if reason is not None:

@@ -17,8 +17,8 @@ from crust.cli.reproduce_progress import GridProgress
 from crust.errors import InputError
 
 if TYPE_CHECKING:
-    from crust.experiments.engines.task import Spec, Work
     from crust.experiments.preflight import Checked
+    from crust.experiments.task import Spec, Work
 
 WHAT = "What to run"
 WHERE = "Where it runs"
@@ -136,10 +136,10 @@ def reproduce_command(
             f"--human-labels {human_labels} is no file: name the .npz with people's labels, or leave it out"
         )
 
-    from crust.experiments import key, read, run_grid
-    from crust.experiments.engines.task import Work
-    from crust.experiments.grid import failures, missing
+    from crust.experiments import key, read_results, run_grid
+    from crust.experiments.grid import failures, without_result
     from crust.experiments.preflight import check_room, look
+    from crust.experiments.task import Work
 
     work = Work(
         folder / "results.jsonl", folder / "runs", data_dir, human_labels, workers=workers, skip_broken=skip_broken
@@ -148,9 +148,9 @@ def reproduce_command(
     if tables:
         if dry_run:
             raise InputError("--tables and --dry-run exclude each other: leave one of them out")
-        _only_tables(asked, [*known, *read(work.results)], folder, quiet)
+        _only_tables(asked, [*known, *read_results(work.results)], folder, quiet)
         return
-    todo = missing(asked.specs, [*read(work.results), *known])
+    todo = without_result(asked.specs, [*read_results(work.results), *known])
     failed = failures(todo, work.folder)
     if not retry_failed:
         todo = [spec for spec in todo if key(spec) not in failed]
@@ -160,37 +160,38 @@ def reproduce_command(
     if skip_broken:
         logging.getLogger("crust.data").setLevel(logging.ERROR)  # what is left out is said once, not for every run
     if dry_run:
-        from crust.cli.reproduce_plan import show
+        from crust.cli.reproduce_plan import show_plan
 
-        lines = [*known, *read(work.results)]
-        show(asked.title, asked.specs, todo, lines, failed, checked, work, place, keep_runs=keep_runs)
+        lines = [*known, *read_results(work.results)]
+        show_plan(asked.title, asked.specs, todo, lines, failed, checked, work, place, keep_runs=keep_runs)
         return
     todo = _possible(todo, checked, skip_missing, quiet)
     with place if todo else contextlib.nullcontext():  # no cluster is asked for where nothing is to run
         if todo:
             check_room(todo, checked.sizes, folder, place.at_once, keep_runs)
-        progress = _progress(asked.specs, todo, checked, [*known, *read(work.results)], quiet)
+        progress = _grid_progress(asked.specs, todo, checked, [*known, *read_results(work.results)], quiet)
         try:
             with progress:
                 run_grid(todo, place, work, progress, known=known, retry_failed=retry_failed, keep_runs=keep_runs)
         except KeyboardInterrupt:
-            _write(asked, [*known, *read(work.results)], folder)
+            _write_outputs(asked, [*known, *read_results(work.results)], folder)
             done = f"{progress.before + progress.ended} of {len(asked.specs)} runs are finished"
-            raise StoppedByUser(f"stopped; {done}, the others go on from their last epoch with: {_again(context)}") from None
-    lines = [*known, *read(work.results)]
-    files = _write(asked, lines, folder)
-    left = missing(asked.specs, lines)
+            how = f"the others go on from their last epoch with: {_again(context)}"
+            raise StoppedByUser(f"stopped; {done}, {how}") from None
+    lines = [*known, *read_results(work.results)]
+    files = _write_outputs(asked, lines, folder)
+    left = without_result(asked.specs, lines)
     failed = failures(left, work.folder)  # now, or before and not tried again
     if not quiet:
         _print_summary(asked, work, progress, len(left))
         _print_files(files)
     if failed:
-        typer.echo(f"{_runs(len(failed))} failed: --retry-failed tries them again", err=quiet)
+        typer.echo(f"{_runs_in_words(len(failed))} failed: --retry-failed tries them again", err=quiet)
         raise typer.Exit(1)
 
 
 def _check_alone() -> None:
-    from crust.experiments.engines.task import check_alone
+    from crust.experiments.task import check_alone
 
     check_alone()
 
@@ -204,18 +205,19 @@ def _possible(todo: Sequence[Spec], checked: Checked, skip_missing: bool, quiet:
         reasons[problem] = reasons.get(problem, 0) + 1
     if reasons and not skip_missing:
         problem, count = next(iter(reasons.items()))
-        raise InputError(f"{count} of {_runs(len(todo))} cannot be made: {problem}; --skip-missing leaves them out")
+        of = _runs_in_words(len(todo))
+        raise InputError(f"{count} of {of} cannot be made: {problem}; --skip-missing leaves them out")
     for problem, count in reasons.items():
         if not quiet:
-            typer.echo(f"left out: {_runs(count)}, {problem}", err=True)
+            typer.echo(f"left out: {_runs_in_words(count)}, {problem}", err=True)
     return [spec for spec in todo if key(spec) not in checked.problems]
 
 
-def _progress(
+def _grid_progress(
     specs: Sequence[Spec], todo: Sequence[Spec], checked: Checked, lines: Sequence[Any], quiet: bool
 ) -> GridProgress:
     from crust.experiments import key
-    from crust.experiments.grid import missing, titles
+    from crust.experiments.grid import titles, without_result
     from crust.experiments.runtime import Estimates, epochs_of
 
     estimates = Estimates(lines, checked.sizes)
@@ -224,21 +226,21 @@ def _progress(
         dict(zip(keys, names, strict=True)),
         {key(spec): epochs_of(spec, checked.sizes[key(spec)]) for spec in todo},
         {key(spec): estimates.work(spec) or 1.0 for spec in todo},
-        len(specs) - len(missing(specs, lines)),
+        len(specs) - len(without_result(specs, lines)),
         quiet,
     )
 
 
-def _write(asked: Asked, lines: Sequence[dict[str, Any]], folder: Path) -> list[Path]:
+def _write_outputs(asked: Asked, lines: Sequence[dict[str, Any]], folder: Path) -> list[Path]:
     """Tables, figures and the page, from all results that are there."""
-    from crust.experiments.outputs.grid_tables import write_grid
-    from crust.experiments.paper import EXPERIMENTS, write_page
+    from crust.experiments.grid import write_grid
+    from crust.experiments.paper import EXPERIMENTS, write_results_page
 
     folder.mkdir(parents=True, exist_ok=True)
     if asked.grid is not None:
         return write_grid(asked.specs, lines, folder)
     written = [EXPERIMENTS[name].write(lines, asked.scale, folder, seeds=asked.seeds) for name in asked.names]
-    page = write_page(asked.names, lines, asked.scale, folder / "results.html", seeds=asked.seeds)
+    page = write_results_page(asked.names, lines, asked.scale, folder / "results.html", seeds=asked.seeds)
     files = [path for some in written for path in some]
     return [*files, page]
 
@@ -258,29 +260,29 @@ def _again(context: typer.Context) -> str:
         elif value is True:
             options.append(parameter.opts[0])
         else:
-            options += [word for each in values for word in (parameter.opts[0], _plain(each))]
+            options += [word for each in values for word in (parameter.opts[0], _option_text(each))]
     return shlex.join([*words, *options])
 
 
-def _plain(value: Any) -> str:
+def _option_text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _runs(count: int) -> str:
+def _runs_in_words(count: int) -> str:
     return f"{count} run{'s' * (count != 1)}"
 
 
 def _only_tables(asked: Asked, lines: Sequence[dict[str, Any]], folder: Path, quiet: bool) -> None:
     """What `--tables` does: tables, figures and the page, from results that are there or were named."""
-    from crust.experiments.grid import missing
+    from crust.experiments.grid import without_result
 
-    left = len(missing(asked.specs, lines))
+    left = len(without_result(asked.specs, lines))
     if left == len(asked.specs):
         raise InputError(
-            f"none of the {_runs(left)} has a result in {folder}: leave out --tables to make them, or name results "
-            "from elsewhere with --results"
+            f"none of the {_runs_in_words(left)} has a result in {folder}: leave out --tables to make them, or name "
+            "results from elsewhere with --results"
         )
-    files = _write(asked, lines, folder)
+    files = _write_outputs(asked, lines, folder)
     if not quiet:
         _print_there(asked, left)
         _print_files(files)
@@ -293,7 +295,7 @@ def _print_summary(asked: Asked, work: Work, progress: GridProgress, left: int) 
     if len(progress.errors) > MANY:
         typer.echo(f"… and {len(progress.errors) - MANY} more failures: see error.json in the folders of {work.folder}")
     if progress.held:
-        typer.echo(f"left to another process: {_runs(progress.held)}")
+        typer.echo(f"left to another process: {_runs_in_words(progress.held)}")
     typer.echo(f"results: {work.results}")
 
 

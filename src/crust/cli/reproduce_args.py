@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from crust.errors import InputError, choices
 
 if TYPE_CHECKING:
-    from crust.experiments.engines.task import Engine, Spec
+    from crust.experiments.task import GridEngine, Spec
 
 
 @dataclass(frozen=True)
@@ -113,28 +113,28 @@ def _check_inside(folder: Path) -> None:
         raise InputError(f"-o {folder}: {there} cannot be written to; choose another folder")
 
 
-def read_engine(name: str, jobs: int | None, address: str | None, cpus: float | None, gpus: float | None) -> Engine:
-    from crust.experiments import Local, Ray
+def read_engine(name: str, jobs: int | None, address: str | None, cpus: float | None, gpus: float | None) -> GridEngine:
+    from crust.experiments import LocalGrid, RayGrid
 
     choices(name, ("local", "ray"), "engine")
     if name == "ray":
         if jobs is not None:
             raise InputError("--jobs is for --engine local: Ray runs as many as there is room for, see --cpus")
-        return Ray(address, 1 if cpus is None else cpus, gpus or 0)
+        return RayGrid(address, 1 if cpus is None else cpus, gpus or 0)
     if address is not None:
         raise InputError("--address is for --engine ray: add that, or leave it out")
     if gpus is not None:
         raise InputError("--gpus is for --engine ray: here each of --jobs takes a GPU in turn")
     if cpus is not None and (cpus < 1 or not cpus.is_integer()):
         raise InputError(f"--cpus is {cpus:g}: give whole cores, at least 1, or use --engine ray")
-    return Local(1 if jobs is None else jobs, None if cpus is None else int(cpus))
+    return LocalGrid(1 if jobs is None else jobs, None if cpus is None else int(cpus))
 
 
 def read_known(paths: Sequence[Path]) -> list[dict[str, Any]]:
     """Results from elsewhere."""
-    from crust.experiments import read
+    from crust.experiments import read_results
 
     for path in paths:
         if not os.access(path, os.F_OK):  # also where nobody may look
             raise InputError(f"there are no results at {path}: name a .jsonl file, or a folder of them")
-    return [line for path in paths for line in read(path, named=True)]
+    return [line for path in paths for line in read_results(path, named=True)]

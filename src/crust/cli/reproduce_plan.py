@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from crust.cli.formatting import duration
 
 if TYPE_CHECKING:
-    from crust.experiments.engines.task import Engine, Spec, Work
     from crust.experiments.preflight import Checked
+    from crust.experiments.task import GridEngine, Spec, Work
 
 
-def show(
+def show_plan(
     title: str,
     specs: Sequence[Spec],
     todo: Sequence[Spec],
@@ -20,7 +20,7 @@ def show(
     failed: dict[str, str],
     checked: Checked,
     work: Work,
-    engine: Engine,
+    engine: GridEngine,
     *,
     keep_runs: bool,
 ) -> None:
@@ -30,15 +30,15 @@ def show(
     from rich.markup import escape
     from rich.table import Table
 
-    from crust.experiments import Local, key
-    from crust.experiments.engines.task import limited
+    from crust.experiments import LocalGrid, key
     from crust.experiments.grid import by_seeds
     from crust.experiments.preflight import gigabytes, need
     from crust.experiments.runtime import Estimates
+    from crust.experiments.task import limited
 
     estimates = Estimates(lines, checked.sizes)
     open_keys = {key(spec) for spec in todo}
-    with limited(engine.threads if isinstance(engine, Local) else 1):
+    with limited(engine.threads if isinstance(engine, LocalGrid) else 1):
         seconds = {key(spec): estimates.seconds(spec) for spec in todo}
     table = Table(box=box.SIMPLE_HEAD)
     for head in ("data", "labels", "run", "seeds to run", "there", "time of a run"):
@@ -70,7 +70,7 @@ def show(
     say(f"{title}: {len(specs)} run{'s' * (len(specs) != 1)}, {there} there already{again}, {len(todo)} to run")
     sure = [value for value in seconds.values() if value is not None]
     if sure:
-        at_once = engine.at_once if isinstance(engine, Local) else 1
+        at_once = engine.at_once if isinstance(engine, LocalGrid) else 1
         several = f", {duration(sum(sure) / min(at_once, len(sure)))} with {at_once} at a time" if at_once > 1 else ""
         part = "" if len(sure) == len(todo) else f" of {len(sure)} of the {len(todo)} runs"
         say(f"time{part}: about {duration(sum(sure))} one after another{several}")

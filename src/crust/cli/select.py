@@ -204,7 +204,7 @@ def _print_estimate(shape: tuple[int, ...], budget: int | float, names: np.ndarr
         raise InputError(f"there are {len(names)} groups for {n} points: give one group name a point")
     sizes = None if names is None else np.unique(names, return_counts=True)[1].tolist()
     kept = {name: value for name, value in options.items() if name != "engine"}
-    typer.echo(str(crust.estimate(n, d, budget, groups=sizes, **kept)))
+    typer.echo(str(crust.estimate_cost(n, d, budget, groups=sizes, **kept)))
 
 
 def _print_result(coreset: Any, output: Path | None, plot: Path | None) -> None:

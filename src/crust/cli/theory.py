@@ -57,15 +57,15 @@ def theory_command(
         say=(lambda text: None) if quiet else _say,
     )
 
-    from crust._util.atomic_write import write_whole
+    from crust._util.atomic_write import write_atomic
     from crust.cli import theory_html
-    from crust.theory.plots import pictures, write_picture
+    from crust.theory.plots import diagnosis_plots, write_picture
 
     summary = found.summary()
     where.mkdir(parents=True, exist_ok=True)
-    write_whole(where / "theory.json", json.dumps(summary, ensure_ascii=False).encode())
+    write_atomic(where / "theory.json", json.dumps(summary, ensure_ascii=False).encode())
     write_picture(where / "theory.png", summary)
-    write_whole(where / "theory.html", theory_html.build(summary, pictures(summary)).encode())
+    write_atomic(where / "theory.html", theory_html.build(summary, diagnosis_plots(summary)).encode())
     if not quiet:
         _print_theory(summary, where)
 

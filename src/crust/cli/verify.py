@@ -43,7 +43,9 @@ def verify_command(
         with progress:
             found = verify_audit(folder, examples, on_epoch_end=progress)
     except KeyboardInterrupt:
-        raise StoppedByUser(f"stopped; what was trained is in {folder.verification}, and {again} goes on with it") from None
+        raise StoppedByUser(
+            f"stopped; what was trained is in {folder.verification}, and {again} goes on with it"
+        ) from None
     if quiet:
         return
     for line in verified_lines(found):

@@ -83,7 +83,7 @@ def read_corrections(path: str | Path, audit: pd.DataFrame, classes: Sequence[An
     from crust.data import table_io
 
     with matrix_io.reading(path):
-        table = table_io.read(path, ("id", "corrected", "label") if have_names(classes) else ("id",))
+        table = table_io.read_table_file(path, ("id", "corrected", "label") if have_names(classes) else ("id",))
     names = table.column_names
     label = next((name for name in ("corrected", "label") if name in names), None)
     if label is None or not {"index", "id"} & set(names):

@@ -11,7 +11,7 @@ from io import StringIO
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.data.image_files import check_inside
 from crust.errors import InputError
 
@@ -97,7 +97,7 @@ def write_moves(moves: Sequence[Move], path: str | Path) -> None:
     # All names in quotes: a carriage return in one would else end its line.
     writer = csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     writer.writerows([COLUMNS, *((move.index, move.old, move.new) for move in moves)])
-    write_whole(path, buffer.getvalue().encode("utf-8", "surrogateescape"))
+    write_atomic(path, buffer.getvalue().encode("utf-8", "surrogateescape"))
     if read_moves(path) != list(moves):  # before a file is moved that nobody could move back
         raise InputError(f"{path} does not hold the moves as they were written: nothing was moved, write it elsewhere")
 

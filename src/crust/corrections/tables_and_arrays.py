@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.data import encode_labels, table_io
 from crust.data.labels import column_codes
 from crust.data.matrix_io import reading
@@ -57,13 +57,13 @@ def apply_to_table(
     """
     source = Path(source)
     with reading(source):
-        table = table_io.read(source)
+        table = table_io.read_table_file(source)
     values = table_labels(table, label_column, source.name)
     take = _source_rows(values, changes, audit, classes, source.name)
     if source.suffix.lower() == ".parquet":
-        write_whole(target, lambda file: _write_parquet(source, table, label_column, take, file))
+        write_atomic(target, lambda file: _write_parquet(source, table, label_column, take, file))
     else:
-        write_whole(target, _csv_with(source, table.column_names.index(label_column), changes, take))
+        write_atomic(target, _csv_with(source, table.column_names.index(label_column), changes, take))
 
 
 def apply_to_npz(
@@ -87,7 +87,7 @@ def apply_to_npz(
         >>> np.load(folder / "b.npz")["y"]
         array([9, 9], dtype=uint8)
     """
-    from crust.data.array_io import open_npz
+    from crust.data.matrix_io import open_npz
 
     source = Path(source)
     name = labels_name(source)
@@ -109,7 +109,7 @@ def apply_to_npz(
                     while block := content.read(1 << 20):
                         place.write(block)
 
-    write_whole(target, write)
+    write_atomic(target, write)
 
 
 def labels_file(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from crust.data.augment import crop_flip
 from crust.data.examples import Examples, gather
-from crust.data.torch_dataset import augmenting, input_of, items, seeded
+from crust.data.torch_dataset import augmenting, fixed_random_state, input_of, items
 from crust.errors import InputError
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class _Batches:
     def __getitems__(self, request: Sequence[int]) -> Any:
         seed, *rows = request
         try:
-            with seeded(seed):
+            with fixed_random_state(seed):
                 return _collate([input_of(item) for item in items(self.dataset, rows)], rows)
         except InputError as error:  # as a value, so that its sentence comes through from a worker alone
             return error
@@ -160,7 +160,7 @@ def _finished(
     scale: Any = None
     for x, rows in zip(found, parts, strict=True):
         if not isinstance(x, torch.Tensor):
-            yield _moved(x, device), rows
+            yield _nested_to_device(x, device), rows
             continue
         x = x.to(device, non_blocking=True)
         if x.dtype.is_floating_point or x.dtype == torch.uint8:
@@ -192,22 +192,22 @@ def _normalised(x: torch.Tensor, pixels: bool, mean: Any = None, std: Any = None
     return x if mean is None else x.sub_(mean).div_(std)
 
 
-def _moved(x: Any, device: Any) -> Any:
+def _nested_to_device(x: Any, device: Any) -> Any:
     """Inputs that are a dict or a list of tensors, as language models have them."""
     if isinstance(x, dict):
-        return {key: _moved(value, device) for key, value in x.items()}
+        return {key: _nested_to_device(value, device) for key, value in x.items()}
     if isinstance(x, (list, tuple)):
-        return [_moved(value, device) for value in x]
+        return [_nested_to_device(value, device) for value in x]
     return x.to(device, non_blocking=True) if hasattr(x, "to") else x
 
 
-def cut(order: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
+def split_batches(order: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
     """Batches of a size, the last with what is left; a single one left over joins the batch before it.
 
     BatchNorm cannot be trained on a batch of one.
 
     Example:
-        >>> [part.tolist() for part in cut(np.arange(7), 3)]
+        >>> [part.tolist() for part in split_batches(np.arange(7), 3)]
         [[0, 1, 2], [3, 4, 5, 6]]
     """
     parts = [order[first : first + size] for first in range(0, len(order), size)]

@@ -90,9 +90,9 @@ class Examples:
                 return self.inputs[: len(rows)]
         if self.kind != "dataset":
             return gather(self.inputs, rows)
-        from crust.data.torch_dataset import Rows
+        from crust.data.torch_dataset import DatasetRows
 
-        return Rows(self.inputs, rows)
+        return DatasetRows(self.inputs, rows)
 
     def decode(self, labels: Any) -> list[Any]:
         """The user's own names for labels given as numbers; None for −1."""

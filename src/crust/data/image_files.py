@@ -15,8 +15,8 @@ from crust.errors import InputError
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 # The last bytes of a whole file; trailing bytes after them are common.
-ENDS = {"JPEG": b"\xff\xd9", "PNG": b"IEND"}
-TAIL = 1024
+END_MARKERS = {"JPEG": b"\xff\xd9", "PNG": b"IEND"}
+TAIL_BYTES = 1024
 WINDOWS = os.name == "nt"
 AFTER, EVERY = 2.0, 10.0  # seconds until the first word on a large folder, and between the others
 
@@ -47,7 +47,7 @@ class FolderImages:
 
     def __getitem__(self, position: int) -> Any:
         if self._transform is None:  # made where it is used: a worker builds its own
-            self._transform = (_augmenting if self.augment else _plain)(self.size, self.resize)
+            self._transform = (_augmenting if self.augment else _eval_transform)(self.size, self.resize)
         return self._transform(open_image(self.root / self.files[position], self.channels))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class FolderImages:
         return digest.hexdigest()
 
 
-def _plain(size: int, resize: int | None) -> Any:
+def _eval_transform(size: int, resize: int | None) -> Any:
     from torchvision.transforms import v2
 
     # 256 for 224, as is usual; small images are wanted whole
@@ -107,11 +107,11 @@ def broken_image(path: Path) -> str | None:
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - TAIL))
+            file.seek(max(0, size - TAIL_BYTES))
             tail = file.read()
             file.seek(0)
             with Image.open(file) as image:
-                end = ENDS.get(image.format or "")
+                end = END_MARKERS.get(image.format or "")
                 if end is None or end not in tail:
                     image.load()
         return None

@@ -17,11 +17,11 @@ from crust.errors import InputError, choices
 
 log = logging.getLogger("crust.data")
 
-MEMORY = 1 << 30  # decoded images up to this many bytes are held in memory
-SIZE = 224
+IN_MEMORY_BYTES = 1 << 30  # decoded images up to this many bytes are held in memory
+DEFAULT_IMAGE_SIZE = 224
 # Those of ImageNet, as for nearly every network that takes photographs.
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-TESTS = ("test", "val", "valid", "validation")
+TEST_FOLDERS = ("test", "val", "valid", "validation")
 
 
 @dataclass
@@ -37,16 +37,16 @@ def load_folder(
     root: Path, image_size: int | None = None, skip_broken: bool = False, limit: int | None = None
 ) -> Bundle:
     """Images in class folders; in memory where they fit into 1 GiB, else read by workers as they are needed."""
-    base, test_root = _parts(root)
+    base, test_root = _train_and_test_folders(root)
     listing = list_classes(base)
     classes = sorted(set(listing.folders))
     if len(classes) < 2:
         raise InputError(f"{base} has images of one class only, {classes[0]!r}: training needs at least two")
     total, rows = len(listing.files), np.arange(len(listing.files))
     if limit is not None and limit < total:
-        rows = spread(listing.folders, limit)
+        rows = round_robin(listing.folders, limit)
         listing = some(listing, rows)
-    size = check_size(image_size) or common_size([base / f for f in listing.files]) or SIZE
+    size = check_size(image_size) or common_size([base / f for f in listing.files]) or DEFAULT_IMAGE_SIZE
     train, kept = read_images(listing, classes, size, skip_broken)
     check_classes(train.labels, classes, f"the labels of {base}")
     encoding = {
@@ -72,7 +72,7 @@ def load_new_folder(root: Path, encoding: dict[str, Any], skip_broken: bool = Fa
 
 def train_root(root: Path) -> Path:
     """The folder that the names of the training images are relative to."""
-    return _parts(root)[0]
+    return _train_and_test_folders(root)[0]
 
 
 def list_classes(root: Path) -> Listing:
@@ -102,7 +102,7 @@ def read_images(
     stream: bool = False,
 ) -> tuple[Examples, NDArray[np.int64]]:
     """Examples of the files that are whole, and which of them these are; `stream` leaves the images where they are."""
-    in_memory = not stream and len(listing.files) * channels * size * size <= MEMORY
+    in_memory = not stream and len(listing.files) * channels * size * size <= IN_MEMORY_BYTES
     images: list[Any] = []
     dataset = FolderImages(listing.root, listing.files, size, channels, resize=resize)
     if in_memory:
@@ -110,7 +110,7 @@ def read_images(
         bad = {i: image for i, image in enumerate(images) if isinstance(image, InputError)}
     else:
         reasons = in_threads(lambda file: broken_image(listing.root / file), listing.files)
-        bad = {i: _sentence(listing, i, reason) for i, reason in enumerate(reasons) if reason is not None}
+        bad = {i: _unreadable_image(listing, i, reason) for i, reason in enumerate(reasons) if reason is not None}
     if bad:
         _report(bad, listing, skip_broken)
     kept = np.array([i for i in range(len(dataset)) if i not in bad], dtype=np.int64)
@@ -135,19 +135,19 @@ def check_size(size: int | None) -> int | None:
     return None if size is None else int(size)
 
 
-def _parts(root: Path) -> tuple[Path, Path | None]:
+def _train_and_test_folders(root: Path) -> tuple[Path, Path | None]:
     """The folder to train on and the one to test with. A folder `train` of images alone is a class of that name."""
     train = root / "train"
     if not train.is_dir() or not any(path.is_dir() and not is_hidden(path.name) for path in train.iterdir()):
         return root, None
-    return train, next((root / name for name in TESTS if (root / name).is_dir()), None)
+    return train, next((root / name for name in TEST_FOLDERS if (root / name).is_dir()), None)
 
 
 def some(listing: Listing, rows: NDArray[np.int64]) -> Listing:
     return Listing(listing.root, [listing.files[i] for i in rows], [listing.folders[i] for i in rows])
 
 
-def spread(folders: list[str], limit: int) -> NDArray[np.int64]:
+def round_robin(folders: list[str], limit: int) -> NDArray[np.int64]:
     """The first files of every class in turn: the first of the listing would all be of one class."""
     _, codes = np.unique(folders, return_inverse=True)
     rank = np.zeros(len(codes), dtype=np.int64)
@@ -163,7 +163,7 @@ def _or_error(dataset: FolderImages, position: int) -> Any:
         return error
 
 
-def _sentence(listing: Listing, position: int, reason: str) -> InputError:
+def _unreadable_image(listing: Listing, position: int, reason: str) -> InputError:
     path = listing.root / listing.files[position]
     return InputError(
         f"{path} cannot be read as an image ({reason}): repair it, or leave it out with skip_broken (--skip-broken)"

@@ -43,7 +43,7 @@ def encode_labels(
         ...
         crust.errors.InputError: label 1.5 in row 1 of the labels is not a whole number: use whole numbers or text
     """
-    plain = _plain(values, where)
+    plain = _plain_labels(values, where)
     if classes is not None:
         return _look_up(plain, list(classes), where), list(classes)
     names, codes = np.unique(plain, return_inverse=True)
@@ -89,7 +89,7 @@ def read_labels(
     if keyed is None and len(values) != n:
         raise InputError(f"{where} holds {len(values)} labels, but there are {n} examples: give one label an example")
     if classes is None:
-        plain = _plain(values, where)
+        plain = _plain_labels(values, where)
         if plain.dtype.kind == "U":
             raise InputError(f"{where} holds text: say which classes there are")
         classes = list(range(int(plain.max()) + 1))
@@ -111,7 +111,7 @@ def check_classes(labels: NDArray[np.int64], classes: Sequence[Any], where: str 
 
 def check_codes(labels: Any, n: int, classes: int, where: str = "the labels") -> NDArray[np.int64]:
     """Labels that are numbers already: as many as examples, from 0 to C − 1."""
-    codes = _plain(labels, where) if n else np.zeros(0, np.int64)
+    codes = _plain_labels(labels, where) if n else np.zeros(0, np.int64)
     if codes.dtype.kind == "U":
         raise InputError(f"{where} are text, such as {codes[0].item()!r}: give numbers from 0 to {classes - 1}")
     codes = codes.astype(np.int64)
@@ -184,7 +184,7 @@ def _read_keyed(
         return None
     with matrix_io.reading(path):
         named = have_names(classes)
-        table = table_io.read(path, ("id", "label") if named else ("id",))
+        table = table_io.read_table_file(path, ("id", "label") if named else ("id",))
         key = next((name for name in ("id", "index") if name in table.column_names), None)
         if key is None or "label" not in table.column_names:
             return None
@@ -213,7 +213,7 @@ def _read_keyed(
     return values[[place[one] for one in wanted]], path.name
 
 
-def _plain(values: Any, where: str) -> NDArray[Any]:
+def _plain_labels(values: Any, where: str) -> NDArray[Any]:
     """One-dimensional labels as int64, bool or text, without missing ones."""
     if hasattr(values, "detach"):  # a torch tensor
         values = values.detach().cpu().numpy()
@@ -226,14 +226,14 @@ def _plain(values: Any, where: str) -> NDArray[Any]:
         raise InputError(f"{where} are empty: give at least one label")
     kind = found.dtype.kind
     if kind == "O":
-        return _plain(_from_objects(found, where), where)
+        return _plain_labels(_from_objects(found, where), where)
     if kind == "S":
         found, kind = np.char.decode(found, "utf-8"), "U"
     if kind == "U":
-        _refuse_missing(np.char.strip(found) == "", where)
+        _refuse_missing_labels(np.char.strip(found) == "", where)
         return found
     if kind == "f":
-        _refuse_missing(np.isnan(found), where)
+        _refuse_missing_labels(np.isnan(found), where)
         bad = np.flatnonzero(np.isinf(found) | (found != np.round(found)))
         if bad.size:
             raise InputError(
@@ -250,7 +250,9 @@ def _plain(values: Any, where: str) -> NDArray[Any]:
 def _from_objects(found: NDArray[Any], where: str) -> NDArray[Any]:
     """Python objects, as pandas keeps text: all text or all numbers."""
     # NaN and NaT differ from themselves; pandas' NA refuses to be compared at all.
-    _refuse_missing(np.array([v is None or type(v).__name__ == "NAType" or v != v for v in found.tolist()]), where)
+    _refuse_missing_labels(
+        np.array([v is None or type(v).__name__ == "NAType" or v != v for v in found.tolist()]), where
+    )
     texts = np.array([isinstance(v, (str, bytes)) for v in found])
     if texts.any() and not texts.all():
         raise InputError(f"{where} mix text and numbers: use one of them")
@@ -278,7 +280,7 @@ def _look_up(plain: NDArray[Any], classes: list[Any], where: str) -> NDArray[np.
     return np.array([by_name[key] for key in keys], dtype=np.int64)[codes.reshape(-1)]
 
 
-def _refuse_missing(missing: NDArray[np.bool_], where: str) -> None:
+def _refuse_missing_labels(missing: NDArray[np.bool_], where: str) -> None:
     if missing.any():
         raise InputError(f"row {int(missing.argmax())} of {where} has no label: give every example one")
 

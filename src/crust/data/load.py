@@ -98,7 +98,9 @@ def load_new(
     path, form = Path(spec), encoding["format"]
     if str(spec) in NAMES and not path.exists():
         if str(spec) == "webvision" and form == "images":  # not all its training images for the sake of these
-            found: Examples | None = webvision.load_validation(_folder(data_dir), encoding["shape"][1], skip_broken)
+            found: Examples | None = webvision.load_validation(
+                _data_folder(data_dir), encoding["shape"][1], skip_broken
+            )
         else:
             found = _load(spec, data_dir, None, None, None, skip_broken, None).test
         assert found is not None
@@ -112,10 +114,10 @@ def load_new(
         return npz_dataset.load_new_npz(path, encoding)
     if path.suffix.lower() in TABLES and form == "table":
         return table_dataset.load_new_table(path, encoding)
-    raise InputError(f"{spec} does not hold {WORDS[form]}, which the network was trained on: give data like that")
+    raise InputError(f"{spec} does not hold {FORM_WORDS[form]}, which the network was trained on: give data like that")
 
 
-WORDS = {"images": "images", "features": "arrays of features", "table": "a table"}
+FORM_WORDS = {"images": "images", "features": "arrays of features", "table": "a table"}
 
 
 def _load(
@@ -131,9 +133,9 @@ def _load(
     if str(spec) == "digits":
         return digits.load_digits(limit)
     if str(spec) == "webvision":
-        return webvision.load_webvision(_folder(data_dir), image_size, skip_broken, limit)
+        return webvision.load_webvision(_data_folder(data_dir), image_size, skip_broken, limit)
     if str(spec) in NAMES:
-        return cifar.load_cifar(str(spec), _folder(data_dir), limit)
+        return cifar.load_cifar(str(spec), _data_folder(data_dir), limit)
     _check_path(path, spec)
     if path.is_dir():
         return image_folder.load_folder(path, image_size, skip_broken, limit)
@@ -142,7 +144,7 @@ def _load(
     return table_dataset.load_table(path, label_column, limit, columns)
 
 
-def _folder(data_dir: str | Path | None) -> Path:
+def _data_folder(data_dir: str | Path | None) -> Path:
     """Where named datasets are."""
     return Path(data_dir or os.environ.get("CRUST_DATA") or "data")
 

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crust.data import array_io
 from crust.data.examples import Bundle, Examples
 from crust.data.labels import check_classes, encode_labels
-from crust.data.matrix_io import reading
+from crust.data.matrix_io import open_npz, reading
 from crust.errors import InputError
 
 __all__ = ["from_arrays"]
@@ -82,19 +81,19 @@ def load_npz(path: Path, limit: int | None = None) -> Bundle:
 
 def read_npz(path: Path) -> tuple[tuple[Any, Any], tuple[Any, Any] | None]:
     """Inputs and labels to train on, and those to test with where they are."""
-    names = _names(path)
+    names = _array_names(path)
     train, test = _pair(names, TRAIN), _pair(names, TEST)
     if train is None:
         raise InputError(
             f"{path.name} holds {', '.join(sorted(names)) or 'nothing'}: save the arrays as x and y, "
             "or x_train, y_train, x_test, y_test"
         )
-    return _read(path, names, train), None if test is None else _read(path, names, test)
+    return _read_pair(path, names, train), None if test is None else _read_pair(path, names, test)
 
 
 def labels_name(path: Path) -> str:
     """The name of the array that holds the labels to train on."""
-    names = _names(path)
+    names = _array_names(path)
     pair = _pair(names, TRAIN)
     if pair is None:
         raise InputError(f"{path.name} holds no arrays x and y: give the data that was trained on")
@@ -115,14 +114,14 @@ def encoding_of(train: Examples) -> dict[str, Any]:
 
 def load_new_npz(path: Path, encoding: dict[str, Any]) -> Examples:
     """New examples: x_test or x of a .npz file, with labels where it has them."""
-    names = _names(path)
+    names = _array_names(path)
     inputs = [name for name, _ in (*TEST, *TRAIN) if name in names]
     if not inputs:
         raise InputError(f"{path.name} holds {', '.join(sorted(names)) or 'nothing'}: save the inputs as x")
     labels = next((y for x, y in (*TEST, *TRAIN) if x == inputs[0] and y in names), None)
     with reading(path):
-        x = array_io.open_npz(path, names[inputs[0]])
-        y = None if labels is None else array_io.open_npz(path, names[labels])
+        x = open_npz(path, names[inputs[0]])
+        y = None if labels is None else open_npz(path, names[labels])
     return like(x, y, encoding, path.name)
 
 
@@ -137,7 +136,7 @@ def like(x: Any, y: Any, encoding: dict[str, Any], where: str) -> Examples:
     return found
 
 
-def _names(path: Path) -> dict[str, str]:
+def _array_names(path: Path) -> dict[str, str]:
     """The arrays of a .npz file, by their names in small letters."""
     with reading(path), path.open("rb") as file:
         archive = np.load(file, allow_pickle=False)
@@ -148,9 +147,9 @@ def _pair(names: dict[str, str], pairs: Any) -> tuple[str, str] | None:
     return next(((x, y) for x, y in pairs if x in names and y in names), None)
 
 
-def _read(path: Path, names: dict[str, str], pair: tuple[str, str]) -> tuple[Any, Any]:
+def _read_pair(path: Path, names: dict[str, str], pair: tuple[str, str]) -> tuple[Any, Any]:
     with reading(path):
-        x, y = (array_io.open_npz(path, names[name]) for name in pair)
+        x, y = (open_npz(path, names[name]) for name in pair)
         if x.ndim == 0 or y.ndim == 0 or len(x) != len(y):
             raise InputError(
                 f"{path.name} has {len(y) if y.ndim else 'no'} labels in {names[pair[1]]} for "
@@ -172,7 +171,7 @@ def _inputs(x: Any) -> tuple[Any, Any]:
     if not first:
         if array.dtype.kind not in "biuf":
             raise InputError(f"the inputs hold {array.dtype}, not numbers: give numbers")
-        array = torch.from_numpy(_plain(_channels_last(array)))
+        array = torch.from_numpy(_as_torch_type(_channels_last(array)))
         if array.ndim == 4:
             array = array.permute(0, 3, 1, 2)
     elif array.ndim == 3:
@@ -201,7 +200,7 @@ def _channels_last(array: NDArray[Any]) -> NDArray[Any]:
     raise InputError(f"the images have shape {array.shape}: give (n, height, width, channels), 1, 3 or 4 channels")
 
 
-def _plain(array: NDArray[Any]) -> NDArray[Any]:
+def _as_torch_type(array: NDArray[Any]) -> NDArray[Any]:
     """A type that torch knows; whole numbers that fit are pixels."""
     if array.dtype == np.uint8 or (array.dtype.kind == "f" and array.dtype.itemsize == 4):
         return array.astype(array.dtype.newbyteorder("="), copy=False)

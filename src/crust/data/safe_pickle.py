@@ -15,7 +15,7 @@ import numpy as np
 
 from crust.errors import InputError
 
-PLAIN = "biufS"  # kinds of values that are only bytes
+PLAIN_KINDS = "biufS"  # kinds of values that are only bytes
 
 
 def read_pickle(path: Path) -> Any:
@@ -33,7 +33,7 @@ def read_pickle(path: Path) -> Any:
 class _Reader(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         # numpy.core became numpy._core in numpy 2
-        known = KNOWN.get((module.replace("numpy._core", "numpy.core"), name))
+        known = ALLOWED_GLOBALS.get((module.replace("numpy._core", "numpy.core"), name))
         if known is None:
             raise InputError(f"asks for {module}.{name}, which a file of images has no need of: nothing was run")
         return known
@@ -43,14 +43,14 @@ class _Dtype:
     """What stands for numpy.dtype: a code such as u1, and a byte order."""
 
     def __init__(self, code: Any, *_: Any) -> None:
-        self.code, self.order = _text(code), "|"
+        self.code, self.order = _latin1_text(code), "|"
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.order = _text(state[1])
+        self.order = _latin1_text(state[1])
 
     def plain(self) -> np.dtype[Any]:
         found = np.dtype(self.code)
-        if found.kind not in PLAIN or found.hasobject:
+        if found.kind not in PLAIN_KINDS or found.hasobject:
             raise InputError(f"holds an array of {self.code!r}: only numbers are read")
         return np.dtype(self.order + self.code) if self.order in "<>" else found
 
@@ -62,13 +62,13 @@ class _Array:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         _, shape, dtype, fortran, content = state
-        self.value = _array(content, dtype, shape, "F" if fortran else "C")
+        self.value = _unpickled_array(content, dtype, shape, "F" if fortran else "C")
 
 
-def _array(content: Any, dtype: Any, shape: Any, order: Any = "C") -> Any:
+def _unpickled_array(content: Any, dtype: Any, shape: Any, order: Any = "C") -> Any:
     if not isinstance(dtype, _Dtype) or not isinstance(content, (bytes, bytearray)):
         raise InputError("holds an array of objects: only numbers are read")
-    return np.frombuffer(bytes(content), dtype.plain()).reshape(shape, order="F" if _text(order) == "F" else "C")
+    return np.frombuffer(bytes(content), dtype.plain()).reshape(shape, order="F" if _latin1_text(order) == "F" else "C")
 
 
 def _reconstruct(kind: Any, shape: Any, code: Any) -> _Array:
@@ -77,22 +77,22 @@ def _reconstruct(kind: Any, shape: Any, code: Any) -> _Array:
 
 def _frombuffer(content: Any, dtype: Any, shape: Any, order: Any) -> _Array:
     found = _Array()
-    found.value = _array(content, dtype, shape, order)
+    found.value = _unpickled_array(content, dtype, shape, order)
     return found
 
 
-def _scalar(dtype: Any, content: Any) -> Any:
-    return _array(content, dtype, ())[()].item()
+def _unpickled_scalar(dtype: Any, content: Any) -> Any:
+    return _unpickled_array(content, dtype, ())[()].item()
 
 
-def _encode(text: Any, encoding: Any) -> bytes:
+def _latin1_bytes(text: Any, encoding: Any) -> bytes:
     """Bytes, as Python 3 writes them for Python 2."""
-    if _text(encoding) != "latin1":
+    if _latin1_text(encoding) != "latin1":
         raise InputError("holds text in an unusual code: nothing was run")
     return str(text).encode("latin1")
 
 
-def _text(value: Any) -> str:
+def _latin1_text(value: Any) -> str:
     return value.decode("latin1") if isinstance(value, bytes) else str(value)
 
 
@@ -106,13 +106,13 @@ def _unwrapped(value: Any) -> Any:
     return value
 
 
-KNOWN = {
+ALLOWED_GLOBALS = {
     ("numpy", "ndarray"): _Array,
     ("numpy", "dtype"): _Dtype,
     ("numpy.core.multiarray", "_reconstruct"): _reconstruct,
-    ("numpy.core.multiarray", "scalar"): _scalar,
+    ("numpy.core.multiarray", "scalar"): _unpickled_scalar,
     ("numpy.core.numeric", "_frombuffer"): _frombuffer,
-    ("_codecs", "encode"): _encode,
+    ("_codecs", "encode"): _latin1_bytes,
     ("__builtin__", "bytes"): bytes,
     ("builtins", "bytes"): bytes,
     ("__builtin__", "bytearray"): bytearray,

@@ -15,7 +15,7 @@ from crust.data.matrix_io import reading
 from crust.data.table_encoder import TableEncoder
 from crust.errors import InputError, choices
 
-USUAL = "label"  # the column that is taken where none is named
+DEFAULT_LABEL_COLUMN = "label"  # the column that is taken where none is named
 
 
 def load_table(
@@ -23,7 +23,7 @@ def load_table(
 ) -> Bundle:
     """All columns but the labels, or those named, as features; medians, scales and categories from these rows."""
     with reading(path):
-        table = table_io.read(path)
+        table = table_io.read_table_file(path)
     names = [name for name in table.column_names if name]  # one without a name is the row index of pandas
     label = _label(label_column, names, path.name)
     codes, classes = encode_labels(table_labels(table, label, path.name), where=f"column {label!r} of {path.name}")
@@ -34,7 +34,7 @@ def load_table(
     if not used:
         raise InputError(f"{path.name} has no column besides the labels: give at least one to learn from")
     encoder = TableEncoder.fit(table, used, path.name)
-    train = _examples(encoder.transform(table, path.name), codes, classes)
+    train = _table_examples(encoder.transform(table, path.name), codes, classes)
     encoding = {
         "format": "table",
         "classes": classes,
@@ -49,7 +49,7 @@ def load_new_table(path: Path, encoding: dict[str, Any]) -> Examples:
     """New rows in the same features; labels where the table has them."""
     label = encoding["label_column"]
     with reading(path):
-        table = table_io.read(path, [label] if have_names(encoding["classes"]) else ())
+        table = table_io.read_table_file(path, [label] if have_names(encoding["classes"]) else ())
     x = TableEncoder(encoding["columns"]).transform(table, path.name)
     codes = np.full(len(x), -1, np.int64)
     if label in table.column_names:
@@ -57,17 +57,17 @@ def load_new_table(path: Path, encoding: dict[str, Any]) -> Examples:
         if known.size:
             values = table_labels(table.take(known), label, path.name)
             codes[known], _ = encode_labels(values, encoding["classes"], f"column {label!r} of {path.name}")
-    return _examples(x, codes, encoding["classes"])
+    return _table_examples(x, codes, encoding["classes"])
 
 
 def _label(name: str | None, names: list[str], file: str) -> str:
     if name is not None:
         return choices(name, names, f"column of {file}")
-    if USUAL in names:
-        return USUAL
+    if DEFAULT_LABEL_COLUMN in names:
+        return DEFAULT_LABEL_COLUMN
     raise InputError(
-        f"{file} has no column {USUAL!r}: say which one holds the labels with label_column (--label-column); "
-        f"it has {table_io.listed(names)}"
+        f"{file} has no column {DEFAULT_LABEL_COLUMN!r}: say which one holds the labels with label_column "
+        f"(--label-column); it has {table_io.listed(names)}"
     )
 
 
@@ -80,7 +80,7 @@ def table_labels(table: Any, label: str, file: str) -> Any:
     return table_io.values(table, label, file, "label")
 
 
-def _examples(x: Any, codes: Any, classes: list[Any]) -> Examples:
+def _table_examples(x: Any, codes: Any, classes: list[Any]) -> Examples:
     import torch
 
     return Examples(torch.from_numpy(x), codes, list(classes), "features")

@@ -16,7 +16,7 @@ __all__ = ["TableEncoder"]
 
 log = logging.getLogger("crust.data")
 
-MOST = 100  # categories of one column that get a feature of their own, the most frequent ones
+MAX_CATEGORIES = 100  # categories of one column that get a feature of their own, the most frequent ones
 
 
 class TableEncoder:
@@ -46,7 +46,7 @@ class TableEncoder:
     @classmethod
     def fit(cls, table: Any, names: Sequence[str], file: str) -> TableEncoder:
         """Learn medians, scales and categories from the training rows of a table."""
-        kinds = {name: _kind(table.column(name).type) for name in names}
+        kinds = {name: _column_kind(table.column(name).type) for name in names}
         table_io.refuse_nearly_numeric(table, [name for name in names if kinds[name] == "category"], file)
         found = [FIT[kinds[name]](table, name, file) for name in names]
         columns = [column for column in found if column is not None]
@@ -77,7 +77,7 @@ class TableEncoder:
         return np.concatenate(blocks, axis=1, dtype=np.float32)
 
 
-def _kind(kind: Any) -> str:
+def _column_kind(kind: Any) -> str:
     import pyarrow as pa
 
     if table_io.is_list(kind):
@@ -99,7 +99,7 @@ def _number_column(table: Any, name: str, file: str) -> NDArray[np.float64]:
         values = values.cast(pa.timestamp("s"), safe=False).cast(pa.int64())
     if pa.types.is_null(values.type):
         return np.full(len(values), np.nan)
-    found = table_io.numbers(values, f"column {name!r} of {file}")[:, 0].astype(np.float64)
+    found = table_io.column_block(values, f"column {name!r} of {file}")[:, 0].astype(np.float64)
     if np.isinf(found).any():
         raise InputError(f"column {name!r} of {file} is infinite in row {int(np.isinf(found).argmax())}: correct it")
     return found
@@ -155,11 +155,11 @@ def _fit_category(table: Any, name: str, file: str) -> dict[str, Any] | None:
     codes, levels = _categories(table, name)
     counts = np.bincount(codes, minlength=len(levels))
     seen = [(level, int(count)) for level, count in zip(levels, counts, strict=True) if level is not None]
-    if not seen or (len(seen) > MOST and len(seen) > len(codes) / 2):
+    if not seen or (len(seen) > MAX_CATEGORIES and len(seen) > len(codes) / 2):
         why = "is empty" if not seen else "has a value of its own in most rows"
         log.warning("column %r of %s %s and is left out", name, file, why)
         return None
-    frequent = sorted(seen, key=lambda pair: (-pair[1], pair[0]))[:MOST]
+    frequent = sorted(seen, key=lambda pair: (-pair[1], pair[0]))[:MAX_CATEGORIES]
     missing = any(level is None and count for level, count in zip(levels, counts, strict=True))
     return {
         "name": name,
@@ -186,7 +186,7 @@ def _transform_category(table: Any, column: dict[str, Any], file: str) -> NDArra
 
 
 def _list_column(table: Any, name: str, file: str) -> NDArray[np.float64]:
-    found = table_io.numbers(table.column(name), f"column {name!r} of {file}").astype(np.float64)
+    found = table_io.column_block(table.column(name), f"column {name!r} of {file}").astype(np.float64)
     bad = ~np.isfinite(found).all(axis=1)
     if bad.any():
         raise InputError(f"row {int(bad.argmax())} of column {name!r} of {file} holds values that are no numbers")

@@ -15,9 +15,9 @@ from crust.errors import InputError, choices
 log = logging.getLogger("crust.data")
 
 
-def matrix(path: Path, columns: Sequence[str] | None, skip: Sequence[str] = ()) -> np.ndarray:
+def numeric_matrix(path: Path, columns: Sequence[str] | None, skip: Sequence[str] = ()) -> np.ndarray:
     """The named columns side by side; without names, all numeric ones but those to skip."""
-    table = read(path)
+    table = read_table_file(path)
     names = table.column_names
     if columns:
         used = [choices(name, names, f"column of {path.name}") for name in columns]
@@ -32,7 +32,7 @@ def matrix(path: Path, columns: Sequence[str] | None, skip: Sequence[str] = ()) 
             )
         if left_out:
             log.info("%s: vectors from %s; left out: %s", path.name, listed(used), listed(left_out))
-    blocks = [numbers(table.column(name), f"column {name!r} of {path.name}") for name in used]
+    blocks = [column_block(table.column(name), f"column {name!r} of {path.name}") for name in used]
     dtype = np.result_type(*blocks)
     values = np.empty((table.num_rows, sum(block.shape[1] for block in blocks)), dtype)
     start = 0
@@ -44,7 +44,7 @@ def matrix(path: Path, columns: Sequence[str] | None, skip: Sequence[str] = ()) 
 
 def column(path: Path, name: str | None, what: str = "group", text: bool = False) -> np.ndarray:
     """One column as whole numbers or text, or all of it as text; its name may be left out where there is only one."""
-    table = read(path)
+    table = read_table_file(path)
     names = [each for each in table.column_names if each]
     if name is None:
         if len(names) != 1:
@@ -52,7 +52,7 @@ def column(path: Path, name: str | None, what: str = "group", text: bool = False
             raise InputError(f"{path.name} has {len(names)} columns: name one {how}; it has {listed(names)}")
         name = names[0]
     name = choices(name, names, f"column of {path.name}")
-    return values(read(path, [name]) if text else table, name, path.name, what)
+    return values(read_table_file(path, [name]) if text else table, name, path.name, what)
 
 
 def values(table: Any, name: str, file: str, what: str) -> np.ndarray:
@@ -72,7 +72,7 @@ def values(table: Any, name: str, file: str, what: str) -> np.ndarray:
     return np.array(found.cast(pa.string()).to_pylist(), dtype=str)
 
 
-def read(path: Path, text: Sequence[str] = ()) -> Any:
+def read_table_file(path: Path, text: Sequence[str] = ()) -> Any:
     """The whole table, as pyarrow has it; the columns of a CSV file that are named as text are taken as they stand.
 
     Of other columns pyarrow guesses what they hold, and makes 1 of 01, true of True and nothing of NA.
@@ -125,7 +125,7 @@ def _has_header(cells: list[str], name: str) -> bool:
     return counted
 
 
-def numbers(values: Any, where: str) -> np.ndarray:
+def column_block(values: Any, where: str) -> np.ndarray:
     """A column as an (n, width) block; nulls become NaN, which the selection reports by row."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -135,7 +135,7 @@ def numbers(values: Any, where: str) -> np.ndarray:
         lengths = pc.unique(pc.list_value_length(values)).to_pylist()
         if values.null_count or len(lengths) != 1:
             raise InputError(f"{where} holds lists of different lengths: give every row the same number of values")
-        flat = numbers(pa.chunked_array([chunk.flatten() for chunk in values.chunks], kind.value_type), where)
+        flat = column_block(pa.chunked_array([chunk.flatten() for chunk in values.chunks], kind.value_type), where)
         return flat.reshape(len(values), lengths[0])
     if pa.types.is_boolean(kind):
         values = values.cast(pa.uint8())

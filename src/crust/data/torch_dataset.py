@@ -17,7 +17,7 @@ from crust.errors import InputError
 
 __all__ = ["from_dataset"]
 
-LOOKS = 16  # items whose label is compared with `.targets`
+COMPARED_LABELS = 16  # items whose label is compared with `.targets`
 
 
 def from_dataset(dataset: Any, labels: Any = None, classes: Sequence[Any] | None = None) -> Examples:
@@ -58,7 +58,7 @@ def from_dataset(dataset: Any, labels: Any = None, classes: Sequence[Any] | None
     return Examples(dataset, codes, names, "dataset")
 
 
-class Rows:
+class DatasetRows:
     """Some rows of a dataset, asked for the way the dataset likes to be asked."""
 
     def __init__(self, dataset: Any, rows: NDArray[np.int64]) -> None:
@@ -88,9 +88,9 @@ def items(dataset: Any, indices: Sequence[int]) -> list[Any]:
 
 def augmenting(dataset: Any) -> Any:
     """The twin of a dataset that augments, where it has one; else the dataset itself."""
-    if isinstance(dataset, Rows):
+    if isinstance(dataset, DatasetRows):
         inner = augmenting(dataset.dataset)
-        return dataset if inner is dataset.dataset else Rows(inner, dataset.rows)
+        return dataset if inner is dataset.dataset else DatasetRows(inner, dataset.rows)
     twin = getattr(dataset, "augmented", None)
     return twin() if callable(twin) else dataset
 
@@ -110,7 +110,7 @@ def can_augment(examples: Examples, side: int = 32) -> bool:
 
 def first_input(dataset: Any) -> Any:
     """The x of the first item; no random number outside is used up."""
-    with seeded(0):
+    with fixed_random_state(0):
         return input_of(items(dataset, [0])[0])
 
 
@@ -120,7 +120,7 @@ def input_of(item: Any) -> Any:
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
+def fixed_random_state(seed: int) -> Iterator[None]:
     """Random numbers of Python, numpy and torch (CPU) from this seed; afterwards all go on as if nothing had been."""
     import torch
 
@@ -141,19 +141,19 @@ def _own_labels(dataset: Any) -> Any:
     found = _targets(dataset)
     n = len(dataset)
     if found is not None and len(found) == n:
-        some = np.unique(np.linspace(0, n - 1, min(n, LOOKS)).astype(np.int64)).tolist()
-        with seeded(0):
-            if all(_same(label_of(dataset[i], i), found[i]) for i in some):
+        some = np.unique(np.linspace(0, n - 1, min(n, COMPARED_LABELS)).astype(np.int64)).tolist()
+        with fixed_random_state(0):
+            if all(_equal_values(label_of(dataset[i], i), found[i]) for i in some):
                 return found
-    with seeded(0):
-        return [_scalar(label_of(dataset[i], i)) for i in range(n)]
+    with fixed_random_state(0):
+        return [_as_scalar(label_of(dataset[i], i)) for i in range(n)]
 
 
 def _targets(dataset: Any) -> Any:
     """`targets`, `labels` of the tensors, or those of the rows of a torch Subset."""
     if type(dataset).__name__ == "TensorDataset" and len(dataset.tensors) == 2:
         return _scalars(dataset.tensors[1])
-    if isinstance(dataset, Rows) or (hasattr(dataset, "dataset") and hasattr(dataset, "indices")):
+    if isinstance(dataset, DatasetRows) or (hasattr(dataset, "dataset") and hasattr(dataset, "indices")):
         inner, rows = dataset.dataset, getattr(dataset, "rows", getattr(dataset, "indices", ()))
         found = _targets(inner)
         return None if found is None else [found[int(i)] for i in rows]
@@ -181,9 +181,9 @@ def _scalars(values: Any) -> list[Any] | None:
     return None if any(isinstance(value, (list, tuple, dict)) for value in found[:1]) else found
 
 
-def _scalar(value: Any) -> Any:
+def _as_scalar(value: Any) -> Any:
     return value.item() if hasattr(value, "item") and getattr(value, "size", 1) != 0 else value
 
 
-def _same(one: Any, other: Any) -> bool:
-    return bool(_scalar(one) == _scalar(other))
+def _equal_values(one: Any, other: Any) -> bool:
+    return bool(_as_scalar(one) == _as_scalar(other))

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from crust.experiments.engines import Event, Local, Ray, Work
+from crust.experiments.engines import LocalGrid, RayGrid
 from crust.experiments.grid import run_all, run_grid
-from crust.experiments.results_file import append, find, read
-from crust.experiments.run_spec import run
+from crust.experiments.results_file import append, find, read_results
+from crust.experiments.run_spec import train_spec
 from crust.experiments.specs import SCALES, key, make
+from crust.experiments.task import Event, Work
 
 __all__ = [
     "SCALES",
     "Event",
-    "Local",
-    "Ray",
+    "LocalGrid",
+    "RayGrid",
     "Work",
     "append",
     "find",
     "key",
     "make",
-    "read",
-    "run",
+    "read_results",
     "run_all",
     "run_grid",
+    "train_spec",
 ]

@@ -1,4 +1,4 @@
-"""A list of runs on an engine: what is there is not run again, what failed only on request, nothing is lost."""
+"""A grid of runs on an engine: what is there is not run again, what failed only on request, nothing is lost."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from crust._util.atomic_write import write_atomic
 from crust.errors import InputError
-from crust.experiments.engines import Event, Local, Work
-from crust.experiments.engines.task import Engine, Spec, Tell, check_alone, failure, remove
-from crust.experiments.outputs.grid_tables import entries_of
-from crust.experiments.results_file import append, find, read
-from crust.experiments.specs import key, today
+from crust.experiments.engines import LocalGrid
+from crust.experiments.outputs.setting_diff import grid_cells
+from crust.experiments.outputs.table_summary import ResultIndex, Summary, summarise
+from crust.experiments.results_file import append, find, read_results
+from crust.experiments.specs import fill_defaults, key, seedless
+from crust.experiments.task import Event, GridEngine, Spec, Tell, Work, check_alone, failure, remove
 
 
 def run_grid(
     specs: Iterable[Spec],
-    engine: Engine,
+    engine: GridEngine,
     work: Work,
     tell: Tell,
     *,
@@ -30,7 +32,7 @@ def run_grid(
 
     Args:
         specs: from `make`; one that is there twice counts once.
-        engine: `Local()` or `Ray()`, entered.
+        engine: `LocalGrid()` or `RayGrid()`, entered.
         work: where results and runs go, and what runs need.
         tell: called with every event.
         known: result lines from elsewhere, which need not be run again.
@@ -41,7 +43,7 @@ def run_grid(
         >>> import tempfile
         >>> from crust.experiments import make
         >>> here = Path(tempfile.mkdtemp())
-        >>> with Local() as engine:
+        >>> with LocalGrid() as engine:
         ...     run_grid(
         ...         [make("erm", "symmetric:0.2", scale="smoke", epochs=1)],
         ...         engine,
@@ -64,13 +66,13 @@ def run_grid(
             return
         if event.kind == "ended":
             assert event.line is not None
-            if find(read(work.results), event.spec) is None:
+            if find(read_results(work.results), event.spec) is None:
                 append(work.results, event.line)
             if not keep_runs:
                 remove(work.place(event.spec))
         tell(event)
 
-    todo = missing(specs, [*read(work.results), *known])
+    todo = without_result(specs, [*read_results(work.results), *known])
     if not retry_failed:
         failed = failures(todo, work.folder)
         todo = [spec for spec in todo if key(spec) not in failed]
@@ -109,7 +111,7 @@ def run_all(
         >>> from crust.experiments import make
         >>> here = Path(tempfile.mkdtemp())
         >>> specs = [make("erm", "symmetric:0.2", scale="smoke", epochs=1)]
-        >>> run_all(specs, here / "r.jsonl", here / "runs", say=lambda text: None), len(read(here / "r.jsonl"))
+        >>> run_all(specs, here / "r.jsonl", here / "runs", say=lambda text: None), len(read_results(here / "r.jsonl"))
         (0, 1)
     """
     failed = 0
@@ -129,21 +131,21 @@ def run_all(
         return None if value is None else Path(value)
 
     work = Work(Path(results), Path(folder), path(data_dir), path(human_labels), keep_every)
-    with Local() as engine:
+    with LocalGrid() as engine:
         run_grid(specs, engine, work, tell, retry_failed=True)
     return failed
 
 
-def missing(specs: Iterable[Spec], lines: Sequence[dict[str, Any]]) -> list[Spec]:
+def without_result(specs: Iterable[Spec], lines: Sequence[dict[str, Any]]) -> list[Spec]:
     """The specifications without a result, each once.
 
     Example:
         >>> from crust.experiments import make
         >>> one, other = make("erm", "true"), make("crust", "true")
-        >>> missing([one, other, one], [{"key": key(other), "spec": other}]) == [one]
+        >>> without_result([one, other, one], [{"key": key(other), "spec": other}]) == [one]
         True
     """
-    there = {key(today(line["spec"])) for line in lines}
+    there = {key(fill_defaults(line["spec"])) for line in lines}
     return [spec for name, spec in {key(spec): spec for spec in specs}.items() if name not in there]
 
 
@@ -188,13 +190,9 @@ def by_seeds(specs: Sequence[Spec]) -> list[tuple[str, list[Spec]]]:
     groups: dict[str, list[Spec]] = {}
     datasets: dict[str, list[Spec]] = {}
     for spec in specs:
-        groups.setdefault(_seedless(spec), []).append(spec)
+        groups.setdefault(seedless(spec), []).append(spec)
         datasets.setdefault(spec["data"], []).append(spec)
-    return [(entry.row, groups[_seedless(entry.spec(""))]) for some in datasets.values() for entry in entries_of(some)]
-
-
-def _seedless(spec: Spec) -> str:
-    return key({**spec, "experiment": {**spec["experiment"], "seed": None}})
+    return [(entry.row, groups[seedless(entry.spec(""))]) for some in datasets.values() for entry in grid_cells(some)]
 
 
 def _anywhere(work: Work) -> Work:
@@ -209,3 +207,58 @@ def _anywhere(work: Work) -> Work:
         human_labels=human,
         here=Path.cwd(),
     )
+
+
+def write_grid(
+    specs: Iterable[dict[str, Any]],
+    lines: Iterable[dict[str, Any]],
+    folder: str | Path,
+    *,
+    title: str = "Results of a grid",
+) -> list[Path]:
+    """Write a grid's results as Markdown, CSV and an HTML page; what is missing is shown as missing.
+
+    Args:
+        specs: from `make`.
+        lines: from `read_results`; those of other runs do no harm.
+        folder: made where it is not there.
+        title: of the pages.
+
+    Returns:
+        The files: grid.md, grid.csv, results.html.
+
+    Example:
+        >>> import tempfile
+        >>> from crust.experiments import make
+        >>> [path.name for path in write_grid([make("erm", "true")], [], tempfile.mkdtemp())]
+        ['grid.md', 'grid.csv', 'results.html']
+    """
+    from crust.experiments.outputs.results_html import build
+    from crust.experiments.outputs.table_markdown import table_csv, table_page
+
+    asked, every = list(specs), list(lines)
+    summary = _grid_summary(asked, ResultIndex(every), title)
+    used = {id(line) for cell in summary.cells.values() for line in cell.lines.values()}
+    about = f"{summary.wanted - summary.missing} of {summary.wanted} runs are there."
+    runs = [line for line in every if id(line) in used]
+    files = {
+        "grid.md": table_page(summary),
+        "grid.csv": table_csv(summary),
+        "results.html": build(title, about, [summary], lines=runs),
+    }
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        write_atomic(place / name, content.encode())
+    return [place / name for name in files]
+
+
+def _grid_summary(specs: Sequence[dict[str, Any]], found: ResultIndex, title: str) -> Summary:
+    seeds = sorted({spec["experiment"]["seed"] for spec in specs})
+    same = {name: {str(spec.get(name)) for spec in specs} for name in ("data", "model")}
+    epochs = {str(spec["experiment"]["epochs"]) for spec in specs}
+    about = (
+        f"Data: {', '.join(sorted(same['data']))}; network: {', '.join(sorted(same['model']))}; epochs: "
+        f"{', '.join(sorted(epochs))}; seeds: {', '.join(map(str, seeds))}."
+    )
+    return summarise("grid", title, about, grid_cells(specs), found, "", seeds)

@@ -39,7 +39,7 @@ def read_grid(path: str | Path, scale: str | None = None, seeds: Iterable[int] |
         >>> [(spec["method"], spec["experiment"]["seed"]) for spec in read_grid(file)]
         [('erm', 0), ('erm', 1), ('crust', 0), ('crust', 1)]
     """
-    content, lines = _read(Path(path))
+    content, lines = _read_yaml(Path(path))
     blocks = content.pop("runs", None)
     if blocks is None:
         blocks = [{}]
@@ -168,7 +168,7 @@ def _word(value: Any) -> Any:
     return "true" if value is True else value
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[tuple[Any, ...], int]]:
+def _read_yaml(path: Path) -> tuple[dict[str, Any], dict[tuple[Any, ...], int]]:
     """The content of the file, and the line of each name in it."""
     try:
         text = path.read_text(encoding="utf-8")

@@ -10,9 +10,9 @@ from typing import Any
 
 from crust.data import Bundle, load
 from crust.errors import CrustError, InputError
-from crust.experiments.engines.task import Spec, Work, free_space
 from crust.experiments.run_spec import named_tests
 from crust.experiments.specs import key
+from crust.experiments.task import Spec, Work, free_space
 from crust.methods import METHODS
 from crust.models import build_model
 from crust.runs.data import labels_of_spec
@@ -28,11 +28,11 @@ TESTS = "give an .npz with x_test and y_test, or a folder with train and test"
 
 
 @dataclass(frozen=True)
-class Size:
+class RunSize:
     """How large a run is: training and test examples, the shape of one, classes, and parameters of a network.
 
     Example:
-        >>> Size(100, 50, (1, 8, 8), 10, 5000).examples
+        >>> RunSize(100, 50, (1, 8, 8), 10, 5000).examples
         100
     """
 
@@ -47,7 +47,7 @@ class Size:
 class Checked:
     """By the key of the run: how large it is, and why it cannot be made here; a dry run may know both."""
 
-    sizes: dict[str, Size]
+    sizes: dict[str, RunSize]
     problems: dict[str, str]
 
 
@@ -65,7 +65,7 @@ def look(specs: Sequence[Spec], work: Work, *, download: bool = True) -> Checked
         >>> look([spec], Work(Path("r.jsonl"), Path("runs"))).problems[key(spec)]
         "labels human:worse need people's labels: name their .npz with --human-labels"
     """
-    sizes: dict[str, Size] = {}
+    sizes: dict[str, RunSize] = {}
     problems: dict[str, str] = {}
     bundles: dict[tuple[str, int | None], list[Spec]] = {}
     for spec in specs:
@@ -80,20 +80,20 @@ def look(specs: Sequence[Spec], work: Work, *, download: bool = True) -> Checked
             if not download:
                 sizes |= _published_sizes(some)
             continue
-        kinds: dict[tuple[Any, ...], Size | str] = {}
+        kinds: dict[tuple[Any, ...], RunSize | str] = {}
         for spec in some:
-            kind = (spec["labels"], *_kind(spec))
+            kind = (spec["labels"], *_size_kind(spec))
             if kind not in kinds:
-                kinds[kind] = _size(spec, bundle, work)
+                kinds[kind] = _run_size(spec, bundle, work)
             found = kinds[kind]
-            if isinstance(found, Size):
+            if isinstance(found, RunSize):
                 sizes[key(spec)] = found
             else:
                 problems[key(spec)] = found
     return Checked(sizes, problems)
 
 
-def _size(spec: Spec, bundle: Bundle, work: Work) -> Size | str:
+def _run_size(spec: Spec, bundle: Bundle, work: Work) -> RunSize | str:
     """How large a run is, or what is wrong with it."""
     train = bundle.train
     try:
@@ -106,10 +106,10 @@ def _size(spec: Spec, bundle: Bundle, work: Work) -> Size | str:
         weights = _weights(spec, train.shape, len(train.classes))
     except CrustError as error:
         return str(error)
-    return Size(len(train), sum(map(len, tests.values())), tuple(train.shape), len(train.classes), weights)
+    return RunSize(len(train), sum(map(len, tests.values())), tuple(train.shape), len(train.classes), weights)
 
 
-def _kind(spec: Spec) -> tuple[Any, ...]:
+def _size_kind(spec: Spec) -> tuple[Any, ...]:
     """What makes the size of a run, beside its data."""
     return spec["model"], tuple(spec.get("tests", ()))
 
@@ -119,24 +119,24 @@ def _weights(spec: Spec, shape: Sequence[int], classes: int) -> int:
     return sum(each.numel() for each in build_model(spec["model"], in_shape=shape, classes=classes).parameters())
 
 
-def _published_sizes(specs: Sequence[Spec]) -> dict[str, Size]:
+def _published_sizes(specs: Sequence[Spec]) -> dict[str, RunSize]:
     """How large runs on one dataset will be when it is here, where that is known."""
     data, limit = specs[0]["data"], specs[0]["limit"]
     if data not in PUBLISHED:
         return {}
     examples, tests, shape, classes = PUBLISHED[data]
-    found: dict[tuple[Any, ...], Size | None] = {}
+    found: dict[tuple[Any, ...], RunSize | None] = {}
     for spec in specs:
-        if _kind(spec) not in found:
+        if _size_kind(spec) not in found:
             names = spec.get("tests") or ["test"]
             try:
                 weights = _weights(spec, shape, classes)
             except CrustError:  # told when the data is here, or with --skip-missing
-                found[_kind(spec)] = None
+                found[_size_kind(spec)] = None
                 continue
             measured = sum(tests.get(name, 0) for name in names)
-            found[_kind(spec)] = Size(min(examples, limit or examples), measured, shape, classes, weights)
-    return {key(spec): size for spec in specs if (size := found[_kind(spec)]) is not None}
+            found[_size_kind(spec)] = RunSize(min(examples, limit or examples), measured, shape, classes, weights)
+    return {key(spec): size for spec in specs if (size := found[_size_kind(spec)]) is not None}
 
 
 def _refuse_absent(data: str, work: Work) -> None:
@@ -147,11 +147,11 @@ def _refuse_absent(data: str, work: Work) -> None:
         raise InputError(f"{data} is not in {folder}, and will be downloaded")
 
 
-def need(size: Size, method: str) -> int:
+def need(size: RunSize, method: str) -> int:
     """Bytes that the folder of a run takes at most: its newest two checkpoints and one that is being written.
 
     Example:
-        >>> need(Size(45000, 10000, (3, 32, 32), 10, 466906), "crust") < 100e6
+        >>> need(RunSize(45000, 10000, (3, 32, 32), 10, 466906), "crust") < 100e6
         True
     """
     networks = METHODS[method].networks
@@ -160,7 +160,7 @@ def need(size: Size, method: str) -> int:
     return 3 * (weights + examples) + (1 << 20)
 
 
-def check_room(specs: Sequence[Spec], sizes: dict[str, Size], folder: Path, at_once: int, keep_runs: bool) -> None:
+def check_room(specs: Sequence[Spec], sizes: dict[str, RunSize], folder: Path, at_once: int, keep_runs: bool) -> None:
     """Refuse to begin where the disk will be full before the end.
 
     Args:

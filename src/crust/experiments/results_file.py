@@ -2,25 +2,96 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import os
 from collections.abc import Iterable
 from io import RawIOBase
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from filelock import FileLock
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from crust.errors import InputError
-from crust.experiments.result_schema import fault
-from crust.experiments.specs import same, with_present_names
+from crust.experiments.specs import same_spec, with_present_names
 
 BEGIN = '{"key":'  # of every line
 log = logging.getLogger("crust")
 _warned: set[tuple[Path, int]] = set()
+Number = Annotated[float, Field(allow_inf_nan=False)]
+KINDS = {"string": "text", "dict": "an object", "model": "an object", "int": "a number", "float": "a number"}
+KINDS["bool"] = "true or false"
+NULLABLE = ("accuracy.", "spec.limit", "audit")  # how the names of those begin that may be null
 
 
-def read(path: str | Path, *, named: bool = False) -> list[dict[str, Any]]:
+class _Checked(BaseModel):
+    """Whoever reads a line may rely on these fields; it may have more."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class _ExperimentFields(_Checked):
+    epochs: int
+    seed: int
+
+
+class _SpecFields(_Checked):
+    data: str
+    limit: int | None
+    labels: str
+    model: str
+    augment: bool
+    validation: Number
+    method: str
+    experiment: _ExperimentFields
+    settings: dict[str, Any]
+
+
+class _CostFields(_Checked):
+    forward: Number
+    backward: Number
+    seconds: dict[str, Number]
+
+
+class ResultLine(_Checked):
+    """What a result line must have."""
+
+    key: str
+    spec: _SpecFields
+    accuracy: dict[str, Number | None]
+    cost: _CostFields = Field(default_factory=lambda: _CostFields(forward=0, backward=0, seconds={}))
+    curves: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
+    tests: dict[str, Any] = {}
+    audit: dict[str, Any] | None = None
+
+
+def schema_error(line: Any) -> str | None:
+    """What is wrong with a line, in a few words; None where it is a result.
+
+    Example:
+        >>> schema_error({"key": "x"}), schema_error([1])
+        ('it has no spec', 'it is no object')
+    """
+    try:
+        ResultLine.model_validate(line)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+    else:
+        return None
+    name, kind = ".".join(map(str, first["loc"])), first["type"]
+    if not name:
+        return "it is no object"
+    if kind == "missing":
+        return f"it has no {name}"
+    if kind == "finite_number":
+        return f"its {name} is {first['input']}, which is no number"
+    null = " or null" if name.startswith(NULLABLE) else ""
+    return f"its {name} is not {KINDS.get(kind.split('_')[0], 'what it should be')}{null}"
+
+
+def read_results(path: str | Path, *, named: bool = False) -> list[dict[str, Any]]:
     """All lines of a file, or of all .jsonl files of a folder; the last one of a key counts.
 
     A line that was cut off is passed over with a warning, once, and costs no other line.
@@ -36,7 +107,7 @@ def read(path: str | Path, *, named: bool = False) -> list[dict[str, Any]]:
         >>> for accuracy in (0.1, 0.2):
         ...     line = {"key": "x", "spec": make("erm", "true"), "accuracy": {"last": accuracy}}
         ...     append(Path(folder) / "a.jsonl", line)
-        >>> [line["accuracy"] for line in read(folder)]
+        >>> [line["accuracy"] for line in read_results(folder)]
         [{'last': 0.2}]
     """
     place = Path(path)
@@ -45,7 +116,7 @@ def read(path: str | Path, *, named: bool = False) -> list[dict[str, Any]]:
     for file in files:
         cut: list[int] = []
         before = len(found)
-        for number, text in enumerate(_text(file).split("\n"), 1):
+        for number, text in enumerate(_file_text(file).split("\n"), 1):
             if not text.strip():
                 continue
             some, whole = _parse(text, f"line {number} of {file}")
@@ -58,7 +129,7 @@ def read(path: str | Path, *, named: bool = False) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _text(file: Path) -> str:
+def _file_text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
@@ -70,15 +141,15 @@ def _parse(text: str, where: str) -> tuple[list[dict[str, Any]], bool]:
     try:
         found, whole = [json.loads(text)], True
     except ValueError:
-        found, whole = _pieces(text)
+        found, whole = _whole_objects(text)
     for line in found:
-        wrong = fault(line)
+        wrong = schema_error(line)
         if wrong is not None:
             raise InputError(f"{where} is no result, {wrong}: take it out, or restore the file")
     return found, whole
 
 
-def _pieces(text: str) -> tuple[list[Any], bool]:
+def _whole_objects(text: str) -> tuple[list[Any], bool]:
     """What is whole in a line that is not: what was written behind a cut, or files put together without a line end."""
     found: list[Any] = []
     whole, end = True, 0
@@ -112,11 +183,11 @@ def find(lines: Iterable[dict[str, Any]], spec: dict[str, Any]) -> dict[str, Any
         >>> find(lines, make("erm", "true"))["key"], find(lines, make("erm", "true", seed=1))
         ('x', None)
     """
-    return next((line for line in lines if same(line["spec"], spec)), None)
+    return next((line for line in lines if same_spec(line["spec"], spec)), None)
 
 
 def append(path: str | Path, line: dict[str, Any]) -> None:
-    """Add a line, also where several processes write the same file, or somebody adds lines to it by other means.
+    """Add a line, also where several processes write the same_spec file, or somebody adds lines to it by other means.
 
     What is there is never written again: a process that is killed here leaves one line that is cut off, at worst.
 
@@ -130,13 +201,12 @@ def append(path: str | Path, line: dict[str, Any]) -> None:
     file, text = Path(path), json.dumps(line).encode() + b"\n"
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with file.with_name(f".{file.name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            with file.open("ab+", buffering=0) as there:
-                text = text if _ends(there) else b"\n" + text
-                while text:  # once, unless the disk is full
-                    text = text[there.write(text) :]
-                os.fsync(there.fileno())
+        lock = FileLock(file.with_name(f".{file.name}.lock"))
+        with lock.acquire(poll_interval=0.01), file.open("ab+", buffering=0) as there:
+            text = text if _ends(there) else b"\n" + text
+            while text:  # once, unless the disk is full
+                text = text[there.write(text) :]
+            os.fsync(there.fileno())
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(

@@ -31,7 +31,7 @@ CURVES = (
 )
 
 
-def run(
+def train_spec(
     spec: dict[str, Any],
     folder: str | Path,
     *,
@@ -57,7 +57,7 @@ def run(
     Example:
         >>> import tempfile
         >>> from crust.experiments import make
-        >>> line = run(make("erm", "symmetric:0.2", scale="smoke", epochs=1), tempfile.mkdtemp() + "/run")
+        >>> line = train_spec(make("erm", "symmetric:0.2", scale="smoke", epochs=1), tempfile.mkdtemp() + "/run")
         >>> sorted(line)
         ['accuracy', 'audit', 'cost', 'curves', 'date', 'facts', 'key', 'machine', 'spec']
     """
@@ -81,7 +81,7 @@ def run(
         **spec["experiment"],
         **spec["settings"],
     )
-    return _line(spec, result, None if truth is None else given != truth)
+    return _result_line(spec, result, None if truth is None else given != truth)
 
 
 def named_tests(bundle: Bundle, spec: dict[str, Any]) -> dict[str, Examples]:
@@ -96,14 +96,14 @@ def named_tests(bundle: Bundle, spec: dict[str, Any]) -> dict[str, Examples]:
     return {name: there[name] for name in spec.get("tests", [])}
 
 
-def _line(spec: dict[str, Any], result: Result, wrong: NDArray[np.bool_] | None) -> dict[str, Any]:
+def _result_line(spec: dict[str, Any], result: Result, wrong: NDArray[np.bool_] | None) -> dict[str, Any]:
     assert result.recorder is not None
     cost = result.recorder.context.cost
-    curves = {name: [_short(value) for value in result.history[name]] for name in CURVES}
+    curves = {name: [_rounded(value) for value in result.history[name]] for name in CURVES}
     return {
         "key": key(spec),
         "spec": spec,
-        "accuracy": {name: _short(value) for name, value in result.accuracy.items()},
+        "accuracy": {name: _rounded(value) for name, value in result.accuracy.items()},
         **({"tests": _by_test(spec["tests"], result)} if spec.get("tests") else {}),
         "curves": {name: values for name, values in curves.items() if any(value is not None for value in values)},
         "audit": audit_quality(result, wrong),
@@ -125,7 +125,7 @@ def _by_test(names: list[str], result: Result) -> dict[str, Any]:
         end = f"_{name}" if number else ""
         tops = {"top1": f"test_accuracy{end}", "top5": f"test_top5{end}"}
         found[name] = {
-            top: {word: _short(value) for word, value in result.history.accuracy(key).items()}
+            top: {word: _rounded(value) for word, value in result.history.accuracy(key).items()}
             for top, key in tops.items()
         }
     return found
@@ -139,7 +139,7 @@ def audit_quality(result: Result, wrong: NDArray[np.bool_] | None) -> dict[str, 
 
     table = result.audit()
     doubt = np.empty(len(table))
-    doubt[table["index"].to_numpy()] = table["doubt"].to_numpy()
+    doubt[table["index"].to_numpy()] = 1 - table["label_quality"].to_numpy()
     top = np.argsort(-doubt, kind="stable")[: int(wrong.sum())]
     return {
         "auroc": round(float(roc_auc_score(wrong, doubt)), 4),
@@ -148,5 +148,5 @@ def audit_quality(result: Result, wrong: NDArray[np.bool_] | None) -> dict[str, 
     }
 
 
-def _short(value: Any) -> Any:
+def _rounded(value: Any) -> Any:
     return round(value, 5) if isinstance(value, float) else value

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from crust.experiments.engines.task import Spec
-from crust.experiments.preflight import Size
+from crust.experiments.preflight import RunSize
 from crust.experiments.specs import key
+from crust.experiments.task import Spec
 from crust.methods import METHODS
 from crust.models import build_model
 from crust.training.method import Stage
@@ -24,11 +24,11 @@ EPOCH = 0.05  # seconds to measure and to save, where only steps are timed
 Line = dict[str, Any]
 
 
-def seconds_of(line: Line) -> float:
+def seconds_of_run(line: Line) -> float:
     """The seconds of a run; what is a part of another part counts once.
 
     Example:
-        >>> seconds_of({"cost": {"seconds": {"epoch": 3.0, "selection": 1.0, "evaluation": 0.5}}})
+        >>> seconds_of_run({"cost": {"seconds": {"epoch": 3.0, "selection": 1.0, "evaluation": 0.5}}})
         3.5
     """
     return float(sum(value for name, value in line["cost"]["seconds"].items() if name != "selection"))
@@ -44,12 +44,12 @@ def work_of(line: Line) -> float:
     return float(line["cost"]["forward"] + 2 * line["cost"]["backward"])
 
 
-def planned(spec: Spec, size: Size) -> float:
+def planned(spec: Spec, size: RunSize) -> float:
     """The work of a run by what its settings say, in passes forward: rough, since methods decide as they go.
 
     Example:
         >>> from crust.experiments import make
-        >>> size = Size(400, 500, (1, 8, 8), 10, 5000)
+        >>> size = RunSize(400, 500, (1, 8, 8), 10, 5000)
         >>> one, two = (planned(make(name, "true", scale="smoke"), size) for name in ("erm", "co-teaching"))
         >>> one < two
         True
@@ -67,7 +67,7 @@ def planned(spec: Spec, size: Size) -> float:
     return found
 
 
-def stages_of(spec: Spec, size: Size) -> list[Stage]:
+def stages_of(spec: Spec, size: RunSize) -> list[Stage]:
     """The stages of a run, as far as they can be known before."""
     kind, settings = METHODS[spec["method"]], TrainSettings(**spec["experiment"])
     method = kind(kind.Settings(**spec["settings"]))
@@ -78,12 +78,12 @@ def stages_of(spec: Spec, size: Size) -> list[Stage]:
     return [*before, *method.stages()]
 
 
-def epochs_of(spec: Spec, size: Size) -> int:
+def epochs_of(spec: Spec, size: RunSize) -> int:
     """The epochs of all stages of a run, as far as they can be known.
 
     Example:
         >>> from crust.experiments import make
-        >>> epochs_of(make("erm", "true", scale="smoke", epochs=4), Size(400, 500, (1, 8, 8), 10, 5000))
+        >>> epochs_of(make("erm", "true", scale="smoke", epochs=4), RunSize(400, 500, (1, 8, 8), 10, 5000))
         4
     """
     return sum(stage.epochs or int(spec["experiment"]["epochs"]) for stage in stages_of(spec, size))
@@ -104,7 +104,7 @@ class Estimates:
         61.0
     """
 
-    def __init__(self, lines: Iterable[Line], sizes: dict[str, Size]):
+    def __init__(self, lines: Iterable[Line], sizes: dict[str, RunSize]):
         self.sizes = sizes
         self.lines: dict[tuple[Any, ...], list[Line]] = {}
         for line in lines:
@@ -119,7 +119,7 @@ class Estimates:
             return None
         if kind in self.lines:
             alike = self.lines[kind]
-            return START + work * sum(map(seconds_of, alike)) / sum(map(work_of, alike))
+            return START + work * sum(map(seconds_of_run, alike)) / sum(map(work_of, alike))
         if kind not in self._measured:
             self._measured[kind] = step_seconds(spec, self.sizes[key(spec)])
         return START + EPOCH * epochs_of(spec, self.sizes[key(spec)]) + work * self._measured[kind]
@@ -156,7 +156,7 @@ def _of(spec: Spec) -> tuple[str, int | None]:
     return spec["method"], spec["limit"]
 
 
-def step_seconds(spec: Spec, size: Size) -> float:
+def step_seconds(spec: Spec, size: RunSize) -> float:
     """Seconds of one pass forward of one example, by a few steps on noise; a step is worth three."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model = build_model(spec["model"], in_shape=size.shape, classes=size.classes).to(device)
@@ -174,7 +174,7 @@ def step_seconds(spec: Spec, size: Size) -> float:
     return spent / examples / 3
 
 
-def step(model: torch.nn.Module, size: Size, rows: int, device: torch.device) -> None:
+def step(model: torch.nn.Module, size: RunSize, rows: int, device: torch.device) -> None:
     """One step forward and backward."""
     x = torch.zeros(rows, *size.shape, device=device)
     y = torch.zeros(rows, dtype=torch.int64, device=device)

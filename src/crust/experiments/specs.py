@@ -102,7 +102,7 @@ def _is_number(value: Any, kinds: type | tuple[type, ...]) -> bool:
     return isinstance(value, kinds) and not isinstance(value, bool)
 
 
-def _is_name(value: Any) -> bool:
+def _is_name_or_none(value: Any) -> bool:
     return value is None or (isinstance(value, str) and bool(value))
 
 
@@ -115,9 +115,9 @@ def _are_names(value: Any) -> bool:
 
 
 VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "data": (_is_name, "give a name such as digits, or a path"),
+    "data": (_is_name_or_none, "give a name such as digits, or a path"),
     "limit": (_is_limit, "give a number of examples, at least 1, or null for all"),
-    "model": (_is_name, "give a name such as resnet8 or timm:resnet18"),
+    "model": (_is_name_or_none, "give a name such as resnet8 or timm:resnet18"),
     "augment": (lambda value: value is None or isinstance(value, bool), "write true or false"),
     "validation": (
         lambda value: _is_number(value, (int, float)) and 0 <= value < 1,
@@ -164,7 +164,7 @@ def with_present_names(line: dict[str, Any]) -> dict[str, Any]:
     return line
 
 
-def same(old: dict[str, Any], spec: dict[str, Any]) -> bool:
+def same_spec(old: dict[str, Any], spec: dict[str, Any]) -> bool:
     """Whether a run that was made is the run that is asked for.
 
     A setting that did not exist when it was made counts as its default of today: new settings begin as what was before.
@@ -172,18 +172,18 @@ def same(old: dict[str, Any], spec: dict[str, Any]) -> bool:
     Example:
         >>> new = make("crust", "true")
         >>> old = {**new, "settings": {name: new["settings"][name] for name in ("fraction", "selection")}}
-        >>> same(old, new), same(old, make("crust", "true", fraction=0.3))
+        >>> same_spec(old, new), same_spec(old, make("crust", "true", fraction=0.3))
         (True, False)
     """
-    return old["method"] == spec["method"] and today(old) == spec
+    return old["method"] == spec["method"] and fill_defaults(old) == spec
 
 
-def today(old: dict[str, Any]) -> dict[str, Any]:
+def fill_defaults(old: dict[str, Any]) -> dict[str, Any]:
     """A specification with the settings of today: those that did not exist when it was made have their defaults.
 
     Example:
         >>> old = {"method": "random", "experiment": {"epochs": 3}, "settings": {}}
-        >>> today(old)["settings"], today(old)["experiment"]["batch_size"]
+        >>> fill_defaults(old)["settings"], fill_defaults(old)["experiment"]["batch_size"]
         ({'fraction': 0.5, 'select_after': 0}, 128)
     """
     if old["method"] not in METHODS:  # of another version of crust
@@ -191,3 +191,13 @@ def today(old: dict[str, Any]) -> dict[str, Any]:
     own = METHODS[old["method"]].Settings().model_dump(mode="json")
     common = checked(TrainSettings, {}).model_dump(mode="json", exclude=RUNTIME)
     return {**old, "experiment": {**common, **old["experiment"]}, "settings": {**own, **old["settings"]}}
+
+
+def seedless(spec: dict[str, Any]) -> str:
+    """The key of a specification whatever its seed: runs that differ in nothing else have the same.
+
+    Example:
+        >>> seedless(make("erm", "true")) == seedless(make("erm", "true", seed=3))
+        True
+    """
+    return key({**spec, "experiment": {**spec["experiment"], "seed": None}})

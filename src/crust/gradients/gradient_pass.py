@@ -9,7 +9,7 @@ import numpy as np
 
 from crust.errors import InputError
 
-__all__ = ["GradientPass", "merge"]
+__all__ = ["GradientPass", "merge_passes"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class GradientPass:
     probabilities: np.ndarray | None = None
 
 
-def merge(parts: Iterable[GradientPass], n: int) -> GradientPass:
+def merge_passes(parts: Iterable[GradientPass], n: int) -> GradientPass:
     """One pass over the whole dataset from the parts that several processes have seen.
 
     Args:
@@ -59,7 +59,7 @@ def merge(parts: Iterable[GradientPass], n: int) -> GradientPass:
         >>> from crust.gradients import proxies
         >>> model, x, labels = torch.nn.Linear(2, 3), torch.randn(3, 2), [0, 1, 2]
         >>> parts = [proxies(model, [(x[rows], rows)], labels, partial=True) for rows in ([0, 2], [1, 0])]
-        >>> merge(parts, 3).index.tolist()
+        >>> merge_passes(parts, 3).index.tolist()
         [0, 1, 2]
     """
     table = Table(n)

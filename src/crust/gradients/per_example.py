@@ -27,24 +27,24 @@ class Loss(NamedTuple):
     residual: Callable[[Tensor, Tensor], Tensor]
 
 
-def one_hot(outputs: Tensor, y: Tensor) -> Tensor:
+def label_mask(outputs: Tensor, y: Tensor) -> Tensor:
     """True at the label of each row; unlike torch's own it works under vmap."""
     return y[:, None] == torch.arange(outputs.shape[1], device=outputs.device)
 
 
-def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
+def label_cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
     """Minus the log probability of the label."""
-    return -torch.where(one_hot(logits, y), logits.log_softmax(1), 0.0).sum(1)
+    return -torch.where(label_mask(logits, y), logits.log_softmax(1), 0.0).sum(1)
 
 
 def probability_residual(logits: Tensor, y: Tensor) -> Tensor:
     """p - y."""
-    return logits.softmax(1) - one_hot(logits, y).to(logits.dtype)
+    return logits.softmax(1) - label_mask(logits, y).to(logits.dtype)
 
 
 def distance(outputs: Tensor, y: Tensor) -> Tensor:
     """f - y; with several outputs y is the one-hot vector of the label."""
-    return outputs - (y[:, None] if outputs.shape[1] == 1 else one_hot(outputs, y)).to(outputs.dtype)
+    return outputs - (y[:, None] if outputs.shape[1] == 1 else label_mask(outputs, y)).to(outputs.dtype)
 
 
 def squared(outputs: Tensor, y: Tensor) -> Tensor:
@@ -54,23 +54,23 @@ def squared(outputs: Tensor, y: Tensor) -> Tensor:
 
 # Every loss by its name.
 LOSSES = {
-    "cross-entropy": Loss(cross_entropy, probability_residual),
+    "cross-entropy": Loss(label_cross_entropy, probability_residual),
     "squared": Loss(squared, distance),
 }
 
 
-def certainty(logits: Tensor, y: Tensor, loss: str) -> dict[str, Tensor]:
+def label_certainty(logits: Tensor, y: Tensor, loss: str) -> dict[str, Tensor]:
     """Probabilities, that of the given label, and its lead over the best other; NaN where there are none."""
     if loss == "squared":
         nothing = torch.full((len(logits),), torch.nan)
         return {"confidence": nothing, "margins": nothing}
     p = logits.softmax(1)
     own = p.gather(1, y[:, None])[:, 0]
-    others = p.masked_fill(one_hot(logits, y), -torch.inf)
+    others = p.masked_fill(label_mask(logits, y), -torch.inf)
     return {"confidence": own, "margins": own - others.amax(1), "probabilities": p}
 
 
-def targets(labels: Any, loss: str) -> Tensor:
+def label_tensor(labels: Any, loss: str) -> Tensor:
     """The given labels as a tensor: int64, or float32 for a scalar output."""
     values = np.asarray(labels)
     if values.ndim != 1 or values.dtype.kind not in "biuf":
@@ -83,7 +83,7 @@ def targets(labels: Any, loss: str) -> Tensor:
     return torch.from_numpy(whole)
 
 
-def matrix(logits: Tensor, y: Tensor, loss: str) -> Tensor:
+def logit_matrix(logits: Tensor, y: Tensor, loss: str) -> Tensor:
     """Logits as an (n, outputs) float32 matrix that fits the labels."""
     n = len(y)
     # A batch of one may have lost its dimension on the way.
@@ -134,19 +134,20 @@ def exact_gradients(model: nn.Module, loss: str) -> tuple[int, Callable[[Any, Te
             ) from error
         return torch.cat([value.float().flatten(1) for value in found.values()], 1), outputs
 
-    return max(1, NUMBERS_AT_ONCE // count(model)), gradients
+    return max(1, NUMBERS_AT_ONCE // count_parameters(model)), gradients
 
 
-def count(model: nn.Module) -> int:
+def count_parameters(model: nn.Module) -> int:
     """The number of trained parameters."""
     return sum(value.numel() for value in model.parameters() if value.requires_grad)
 
 
-def check_memory(model: nn.Module, n: int) -> None:
+def check_gradient_memory(model: nn.Module, n: int) -> None:
     """Refuse what would not fit, before anything is computed."""
-    needed, free = 4 * n * count(model), psutil.virtual_memory().available
+    parameters, free = count_parameters(model), psutil.virtual_memory().available
+    needed = 4 * n * parameters
     if needed > free:
         raise InputError(
-            f"exact gradients of {n} examples over {count(model)} parameters take {needed / 1e9:.1f} GB, and "
+            f"exact gradients of {n} examples over {parameters} parameters take {needed / 1e9:.1f} GB, and "
             f"{free / 1e9:.1f} GB are free: use the proxy 'logits' or 'features', or a smaller model"
         )

@@ -10,10 +10,25 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from crust._util.torch_modules import cut, device_of, evaluating, last_linear, move, run, training
+from crust._util.torch_modules import (
+    device_of,
+    evaluating,
+    forward_logits,
+    last_linear,
+    slice_batch,
+    to_device,
+    training,
+)
 from crust.errors import InputError, choices
 from crust.gradients.gradient_pass import GradientPass, Table
-from crust.gradients.per_example import LOSSES, certainty, check_memory, exact_gradients, matrix, targets
+from crust.gradients.per_example import (
+    LOSSES,
+    check_gradient_memory,
+    exact_gradients,
+    label_certainty,
+    label_tensor,
+    logit_matrix,
+)
 
 __all__ = ["KINDS", "proxies"]
 
@@ -72,23 +87,23 @@ def proxies(
     """
     choices(kind, KINDS, "proxy")
     choices(loss, LOSSES, "loss")
-    y = targets(labels, loss)
+    y = label_tensor(labels, loss)
     place = device_of(model) if device is None else torch.device(device)
     step, exact, weight = None, None, None
     if kind == "exact":
         if train_mode:
             raise InputError("exact gradients are not defined in train mode: use eval mode, or another proxy")
         if not partial:
-            check_memory(model, len(y))
+            check_gradient_memory(model, len(y))
         step, exact = exact_gradients(model, loss)
 
     table = Table(len(y))
     with training(model) if train_mode else evaluating(model):
-        for x, index in _pieces(batches, len(y), step):
-            inputs, given = move(x, place), y[index].to(place)
+        for x, index in _checked_pieces(batches, len(y), step):
+            inputs, given = to_device(x, place), y[index].to(place)
             with torch.autocast(place.type, autocast) if autocast else nullcontext():
-                rows, outputs = exact(inputs, given) if exact else (None, run(model, inputs))
-            logits = matrix(outputs, given, loss)
+                rows, outputs = exact(inputs, given) if exact else (None, forward_logits(model, inputs))
+            logits = logit_matrix(outputs, given, loss)
             if rows is None:
                 rows = LOSSES[loss].residual(logits, given)
             if kind == "features":
@@ -100,7 +115,7 @@ def proxies(
                 "proxies": rows,
                 "predictions": logits[:, 0] if logits.shape[1] == 1 else logits.argmax(1),
                 "losses": LOSSES[loss].losses(logits, given),
-                **certainty(logits, given, loss),
+                **label_certainty(logits, given, loss),
             }
             if not probabilities:
                 columns.pop("probabilities", None)
@@ -108,7 +123,7 @@ def proxies(
     return table.seen() if partial else table.complete()
 
 
-def _pieces(batches: Iterable[tuple[Any, Any]], n: int, step: int | None) -> Iterator[tuple[Any, np.ndarray]]:
+def _checked_pieces(batches: Iterable[tuple[Any, Any]], n: int, step: int | None) -> Iterator[tuple[Any, np.ndarray]]:
     """The batches with checked positions, cut into pieces of at most `step` examples."""
     for x, index in batches:
         where = np.asarray(index.cpu() if isinstance(index, Tensor) else index, dtype=np.int64).reshape(-1)
@@ -120,12 +135,12 @@ def _pieces(batches: Iterable[tuple[Any, Any]], n: int, step: int | None) -> Ite
                 yield x, where
             continue
         for first in range(0, len(where), step):
-            yield cut(x, first, first + step), where[first : first + step]
+            yield slice_batch(x, first, first + step), where[first : first + step]
 
 
 def _last_weight(model: nn.Module, x: Any, layer: str | None, outputs: int) -> Tensor:
     """The weight of the last linear layer, (outputs, features), in float32."""
-    name, found = last_linear(model, cut(x, 0, 8), layer)
+    name, found = last_linear(model, slice_batch(x, 0, 8), layer)
     weight = found.weight
     assert isinstance(weight, Tensor)
     if len(weight) != outputs:

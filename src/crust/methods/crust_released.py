@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
-from crust.data.batches import cut
+from crust.data.batches import split_batches
 from crust.errors import InputError
 from crust.selection import select
 from crust.training import coreset_rules
@@ -52,7 +52,7 @@ class CrustReleased(Method):
         seen = context.look_at_all("features", train_mode=True, augment=context.augment)
         proxies = seen.proxies.copy()
         for rank in range(context.processes.count):
-            for rows in cut(context.processes.slice(context.n, rank), context.settings.batch_size):
+            for rows in split_batches(context.processes.slice(context.n, rank), context.settings.batch_size):
                 proxies[rows] /= len(rows)  # the mean loss of a batch: a short last one is divided by less
         indices = central_by_label(proxies, context.labels, settings.fraction)
         if context.epoch > settings.select_after:

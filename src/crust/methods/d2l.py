@@ -15,7 +15,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
-from crust.data.batches import cut
+from crust.data.batches import split_batches
 from crust.training.context import Context
 from crust.training.epoch_scaling import scaled
 from crust.training.losses import cross_entropy, one_hot, soft_cross_entropy
@@ -63,7 +63,7 @@ class D2L(Method):
                 context.forget_pass()
                 rolled = True
         if self.turned is not None:
-            self.alpha = trust(self.lids, epoch, context.epochs)
+            self.alpha = label_weight(self.lids, epoch, context.epochs)
         waits = self.turned is None and settings.rollback and self._may_turn(len(self.lids) + 1, context.epochs)
         weights = network.state_dict() if waits else None
         self.previous = None if weights is None else {name: w.detach().clone() for name, w in weights.items()}
@@ -76,7 +76,7 @@ class D2L(Method):
         some = context.rng("lid").permutation(context.n)[: self.settings.examples]
         features = context.predict(some, features=True).features
         assert features is not None
-        rows = cut(np.arange(len(some)), self.settings.group)
+        rows = split_batches(np.arange(len(some)), self.settings.group)
         found = np.concatenate([lid(features[part], self.settings.neighbours) for part in rows])
         found = found[np.isfinite(found) & (found > 0)]
         if len(found):
@@ -162,11 +162,11 @@ def rises(lids: Sequence[float], window: int, deviations: float = 2.0, least: fl
     return bool(lids[-1] - mean > max(deviations * spread, least * mean))
 
 
-def trust(lids: Sequence[float], epoch: int, epochs: int) -> float:
+def label_weight(lids: Sequence[float], epoch: int, epochs: int) -> float:
     """How much the given labels still weigh: exp(-(e / E) * LID_e / the smallest LID before).
 
     Example:
-        >>> trust([2.0, 1.0, 3.0], 0, 10), round(trust([2.0, 1.0, 3.0], 5, 10), 3)  # exp(-0.5 * 3)
+        >>> label_weight([2.0, 1.0, 3.0], 0, 10), round(label_weight([2.0, 1.0, 3.0], 5, 10), 3)  # exp(-0.5 * 3)
         (1.0, 0.223)
     """
     past = [value for value in lids[:-1] if value > 0]

@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
-from crust._util.torch_modules import run
+from crust._util.torch_modules import forward_logits
 from crust.errors import InputError
 from crust.training.context import Context
 from crust.training.epoch_scaling import stretched
@@ -35,7 +35,9 @@ def sharpen(probabilities: Tensor, temperature: float) -> Tensor:
     return torch.softmax(probabilities.clamp_min(1e-30).log() / temperature, dim=-1)
 
 
-def targets(y: Tensor, trust: Tensor, labelled: Tensor, own: Tensor, both: Tensor, temperature: float) -> Tensor:
+def refined_targets(
+    y: Tensor, trust: Tensor, labelled: Tensor, own: Tensor, both: Tensor, temperature: float
+) -> Tensor:
     """What one network shall learn: labels refined with its own predictions, guesses of both where there is no label.
 
     Args:
@@ -51,7 +53,7 @@ def targets(y: Tensor, trust: Tensor, labelled: Tensor, own: Tensor, both: Tenso
 
     Example:
         >>> y, half = torch.tensor([0, 0]), torch.full((2, 2), 0.5)
-        >>> targets(y, torch.tensor([1.0, 1.0]), torch.tensor([True, False]), half, half, 0.5).tolist()
+        >>> refined_targets(y, torch.tensor([1.0, 1.0]), torch.tensor([True, False]), half, half, 0.5).tolist()
         [[1.0, 0.0], [0.5, 0.5]]
     """
     refined = mix(one_hot(y, own.shape[1]).to(own.dtype), own, trust)
@@ -97,11 +99,11 @@ def away_from_uniform(logs: Tensor) -> Tensor:
     return -mean.mean() - float(np.log(classes))
 
 
-def certainty(logits: Tensor) -> Tensor:
+def negative_entropy(logits: Tensor) -> Tensor:
     """The mean negative entropy of predictions: added to a loss it keeps a network from being sure too soon.
 
     Example:
-        >>> round(float(certainty(torch.zeros(3, 4))), 3)
+        >>> round(float(negative_entropy(torch.zeros(3, 4))), 3)
         -1.386
     """
     logs = F.log_softmax(logits, dim=1)
@@ -182,7 +184,7 @@ class DivideMix(Method):
         for k in range(2):
             trust = context.tensor(self.trust[1 - k][batch.index], torch.float32)
             labelled.append(context.tensor(self.labelled[k][batch.index]))
-            found = targets(batch.y, trust, labelled[k], guesses[k], both, self.settings.temperature)
+            found = refined_targets(batch.y, trust, labelled[k], guesses[k], both, self.settings.temperature)
             found = found.repeat(len(views), 1)
             wanted.append(mix(found, found[other], shares))
         x = torch.cat(views)
@@ -197,7 +199,7 @@ class DivideMix(Method):
     def _guess(self, x: Tensor, network: int, context: Context) -> Tensor:
         """Probabilities of a batch, in train mode: BatchNorm shall know inputs that are not mixed, too."""
         with torch.no_grad(), context.processes.accelerator.autocast():
-            logits = run(context.processes.bare(context.networks[network]), x).float()
+            logits = forward_logits(context.processes.bare(context.networks[network]), x).float()
         context.cost.spend(forward=len(logits))
         return torch.softmax(logits, dim=1)
 
@@ -207,7 +209,7 @@ class DivideMix(Method):
         if "targets" not in batch.extra:
             plain = [cross_entropy(output.logits, batch.y) for output in outputs]
             if self.settings.confidence_penalty:
-                plain = [loss + certainty(output.logits) for loss, output in zip(plain, outputs, strict=True)]
+                plain = [loss + negative_entropy(output.logits) for loss, output in zip(plain, outputs, strict=True)]
             return list(plain)
         weight = self.weight * self._ramped(context)
         return [

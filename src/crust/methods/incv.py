@@ -41,11 +41,11 @@ def halves(candidates: NDArray[np.int64], rng: np.random.Generator) -> tuple[NDA
     return np.sort(mixed[:middle]), np.sort(mixed[middle:])
 
 
-def largest(losses: NDArray[np.floating], count: int) -> NDArray[np.int64]:
+def largest_losses(losses: NDArray[np.floating], count: int) -> NDArray[np.int64]:
     """Positions of the largest losses; none where the count is 0, all where it is larger than their number.
 
     Example:
-        >>> largest(np.array([0.1, 3.0, 2.0]), 2).tolist(), largest(np.array([0.1, 3.0]), 0).tolist()
+        >>> largest_losses(np.array([0.1, 3.0, 2.0]), 2).tolist(), largest_losses(np.array([0.1, 3.0]), 0).tolist()
         ([1, 2], [])
     """
     return np.argsort(-np.asarray(losses, np.float64), kind="stable")[:count]
@@ -189,7 +189,7 @@ class Incv(Method):
             self.noise_type = context.noise_info["noise_type"].value
         if self.noise_type == "symmetric":
             count = int(discard_ratio(self.rate) * int(agree.sum()) + 1e-9)
-            self.sets[held[largest(seen.losses, count)]] = DISCARDED
+            self.sets[held[largest_losses(seen.losses, count)]] = DISCARDED
         self.sets[held[agree]] = SELECTED
 
     # ------------------------------------------------------------ phase B
@@ -226,7 +226,7 @@ class Incv(Method):
             small_loss(F.cross_entropy(context.look_at_batch(x, k).logits, y, reduction="none"), n) for k in (0, 1)
         ]
         picks.reverse()  # each is trained on what the other has picked
-        inputs, labels = [_rows(x, pick) for pick in picks], [y[pick] for pick in picks]
+        inputs, labels = [_batch_rows(x, pick) for pick in picks], [y[pick] for pick in picks]
         first = picks[0].cpu().numpy()
         # To the loop a batch is what the first network is trained on.
         return Batch(inputs[0], labels[0], index[first], first, inputs=inputs, extra={"labels": labels})
@@ -258,7 +258,7 @@ class Incv(Method):
         vars(self).update(state)
 
 
-def _rows(x: Any, pick: Tensor) -> Any:
+def _batch_rows(x: Any, pick: Tensor) -> Any:
     return {name: value[pick] for name, value in x.items()} if isinstance(x, Mapping) else x[pick]
 
 

@@ -24,11 +24,11 @@ from crust.training.method import Batch, Method, Output, Selection, Settings, St
 FLOOR = 1e-6  # of a probability that is divided by
 
 
-def project(T: Tensor, slack: Tensor) -> Tensor:
+def project_transition(T: Tensor, slack: Tensor) -> Tensor:
     """T + slack as a transition matrix: nothing below 0, rows that sum to 1; a row that has nothing left is T's own.
 
     Example:
-        >>> project(torch.eye(2), torch.tensor([[-0.5, 0.5], [-2.0, -2.0]])).tolist()
+        >>> project_transition(torch.eye(2), torch.tensor([[-0.5, 0.5], [-2.0, -2.0]])).tolist()
         [[0.5, 0.5], [0.0, 1.0]]
     """
     moved = (T + slack).clamp(min=0.0)
@@ -54,14 +54,14 @@ def importance(logits: Tensor, y: Tensor, T: Tensor, cap: float) -> Tensor:
         [1.0, 1.0]
     """
     p = torch.softmax(logits, dim=1)
-    return _ratio(p, y, noisy(p, T, y), cap)
+    return _capped_ratio(p, y, noisy(p, T, y), cap)
 
 
 def released_importance(logits: Tensor, y: Tensor, T: Tensor, slack: Tensor, cap: float) -> Tensor:
     """As the published code has it: example i of a batch is given T + (i + 1) slack, as it comes out."""
     p = torch.softmax(logits, dim=1)
     count = torch.arange(1, len(y) + 1, device=y.device)
-    return _ratio(p, y, noisy(p, T, y) + count * noisy(p, slack, y), cap)
+    return _capped_ratio(p, y, noisy(p, T, y) + count * noisy(p, slack, y), cap)
 
 
 def reweighted(logits: Tensor, y: Tensor, weight: Tensor) -> Tensor:
@@ -75,11 +75,12 @@ def reweighted(logits: Tensor, y: Tensor, weight: Tensor) -> Tensor:
     return (weight * F.cross_entropy(logits, y, reduction="none")).mean()
 
 
-def doubt(probabilities: NDArray[Any], labels: NDArray[np.int64], T: NDArray[Any]) -> NDArray[np.float64]:
+def prob_label_wrong(probabilities: NDArray[Any], labels: NDArray[np.int64], T: NDArray[Any]) -> NDArray[np.float64]:
     """One minus the chance that a given label is the true one: 1 - p_y T_yy / (pT)_y.
 
     Example:
-        >>> doubt(np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([0, 0]), np.array([[0.8, 0.2], [0.2, 0.8]])).round(2)
+        >>> p, T = np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([[0.8, 0.2], [0.2, 0.8]])
+        >>> prob_label_wrong(p, np.array([0, 0]), T).round(2)
         array([0.03, 0.69])
     """
     p = np.asarray(probabilities, np.float64)
@@ -87,7 +88,7 @@ def doubt(probabilities: NDArray[Any], labels: NDArray[np.int64], T: NDArray[Any
     return 1.0 - kept / np.maximum((p * T.T[labels]).sum(axis=1), FLOOR)
 
 
-def _ratio(p: Tensor, y: Tensor, below: Tensor, cap: float) -> Tensor:
+def _capped_ratio(p: Tensor, y: Tensor, below: Tensor, cap: float) -> Tensor:
     return (p.gather(1, y[:, None])[:, 0] / below.clamp(min=FLOOR)).clamp(max=cap)
 
 
@@ -155,7 +156,7 @@ class TRevision(Method):
         slack = self.slack.to(logits.device)
         if self.settings.revision == "released":
             return [reweighted(logits, y, released_importance(logits, y, T, slack, cap))]
-        return [reweighted(logits, y, importance(logits, y, project(T, slack), cap))]
+        return [reweighted(logits, y, importance(logits, y, project_transition(T, slack), cap))]
 
     def anchored(self, P: NDArray[np.floating]) -> Tensor:
         """The matrix by the anchors of these predictions."""
@@ -165,7 +166,7 @@ class TRevision(Method):
     def transition(self) -> NDArray[np.float64]:
         """The matrix as it stands: estimated, and revised as far as that has come."""
         assert self.T is not None
-        T = self.T if self.slack is None else project(self.T, self.slack.detach())
+        T = self.T if self.slack is None else project_transition(self.T, self.slack.detach())
         return T.double().numpy()
 
     def score(self, probabilities: NDArray[np.floating], labels: NDArray[np.int64]) -> float:
@@ -176,7 +177,7 @@ class TRevision(Method):
         found = context.predict().probabilities
         if self.T is None:
             self.T = self.anchored(found)
-        self.doubts = doubt(found, context.labels, self.transition())
+        self.doubts = prob_label_wrong(found, context.labels, self.transition())
 
     def opinions(self) -> dict[str, NDArray[np.floating]]:
         """The chance that the noise made the label, by the matrix and the weights at the end of the last stage."""

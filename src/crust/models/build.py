@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from crust.errors import InputError, choices
-from crust.models.networks import ResNet, count, mlp, small_cnn
+from crust.models.networks import ResNet, check_count, mlp, small_cnn
 from crust.models.timm_models import TIMM, timm_config, timm_model
 
 __all__ = ["MODELS", "build_model", "preprocessing", "settings_of"]
@@ -47,8 +47,8 @@ def build_model(name: str, *, in_shape: Sequence[int], classes: int, seed: int =
         ...
         crust.errors.InputError: unknown model 'resnet': use one of resnet8, ..., mlp, timm:NAME; did you mean ...
     """
-    shape = tuple(count(size, "in_shape") for size in in_shape)
-    count(classes, "classes")
+    shape = tuple(check_count(size, "in_shape") for size in in_shape)
+    check_count(classes, "classes")
     if isinstance(seed, bool) or not hasattr(seed, "__index__") or not 0 <= int(seed) < 2**63:
         raise InputError(f"seed has the value {seed!r}: give a whole number of at least 0")
     if isinstance(name, str) and name.startswith(TIMM) and name != TIMM:

@@ -34,7 +34,7 @@ def image_channels(in_shape: Sequence[int], name: str) -> int:
     return in_shape[0]
 
 
-def count(value: Any, what: str) -> int:
+def check_count(value: Any, what: str) -> int:
     """A whole number of at least 1; anything else is refused."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < 1:
         raise InputError(f"{what} has the value {value!r}: give a whole number of at least 1")
@@ -138,7 +138,7 @@ def small_cnn(in_shape: Sequence[int], classes: int, *, width: int = 32, dropout
     """
     layers: list[nn.Module] = []
     before = image_channels(in_shape, "small_cnn")
-    for i, now in enumerate((count(width, "width"), 2 * width, 4 * width)):
+    for i, now in enumerate((check_count(width, "width"), 2 * width, 4 * width)):
         layers += [nn.Conv2d(before, now, 3, padding=1, bias=False), nn.BatchNorm2d(now), nn.ReLU(inplace=True)]
         layers += [nn.MaxPool2d(2)] if i < 2 else [nn.AdaptiveAvgPool2d(1)]
         before = now
@@ -166,7 +166,7 @@ def mlp(
           (3): Linear(in_features=8, out_features=3, bias=True)
         )
     """
-    sizes = [count(size, "hidden") for size in (hidden if isinstance(hidden, (list, tuple)) else [hidden])]
+    sizes = [check_count(size, "hidden") for size in (hidden if isinstance(hidden, (list, tuple)) else [hidden])]
     layers: list[nn.Module] = [nn.Flatten()]
     before = math.prod(in_shape)
     for size in sizes:

@@ -12,7 +12,7 @@ from crust.noise.transition_matrices import Rng, check_matrix, check_rate, draw_
 
 __all__ = ["instance_noise", "noisify", "released_labels"]
 
-SPREAD = 0.1  # of the flip rates of single examples, around the noise rate (Xia et al. 2020)
+FLIP_RATE_SPREAD = 0.1  # of the flip rates of single examples, around the noise rate (Xia et al. 2020)
 
 
 def noisify(labels: ArrayLike, T: ArrayLike, rng: Rng) -> NDArray[np.int64]:
@@ -105,9 +105,9 @@ def instance_noise(
 
 def _flip_rates(rate: float, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """Normal around `rate`, drawn again where outside of 0 to 1."""
-    flip = rng.normal(rate, SPREAD, n)
+    flip = rng.normal(rate, FLIP_RATE_SPREAD, n)
     while (outside := (flip < 0) | (flip > 1)).any():
-        flip[outside] = rng.normal(rate, SPREAD, int(outside.sum()))
+        flip[outside] = rng.normal(rate, FLIP_RATE_SPREAD, int(outside.sum()))
     return flip
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.errors import InputError, choices
 from crust.noise.sample import check_range, instance_noise, noisify, released_labels
 from crust.noise.transition_matrices import MATRICES, Matrix, check_matrix, check_rate, transition_matrix
 
-__all__ = ["NAMES", "NoiseSpec", "RealisedNoise", "parse_noise", "realise"]
+__all__ = ["NAMES", "NoiseSpec", "NoisyLabels", "make_noisy_labels", "parse_noise"]
 
 # What the released code of CRUST draws, number for number, and its own names for it.
 RELEASED = {"symmetric-released": "agnostic", "derangement-released": "asym"}
@@ -89,7 +89,7 @@ def parse_noise(text: str | NoiseSpec) -> NoiseSpec:
     return NoiseSpec(name, check_rate(value or None))  # type: ignore[arg-type]
 
 
-def realise(
+def make_noisy_labels(
     labels: ArrayLike,
     noise: str | NoiseSpec | NDArray[Any],
     classes: int,
@@ -97,7 +97,7 @@ def realise(
     *,
     features: ArrayLike | None = None,
     superclasses: Sequence[int] | NDArray[Any] | None = None,
-) -> RealisedNoise:
+) -> NoisyLabels:
     """Draw noisy labels once, so that every run and every method can be given the same ones.
 
     Args:
@@ -112,7 +112,7 @@ def realise(
         The labels with all that is needed to draw them again.
 
     Example:
-        >>> noise = realise([0, 1, 2, 0, 1, 2], "pair-flip:0.5", classes=3, seed=1)
+        >>> noise = make_noisy_labels([0, 1, 2, 0, 1, 2], "pair-flip:0.5", classes=3, seed=1)
         >>> noise.labels, noise.hash
         (array([0, 1, 0, 0, 2, 0]), '...')
     """
@@ -132,11 +132,11 @@ def realise(
         kind = spec.name if spec.matrix is None else spec.matrix
         T = transition_matrix(kind, spec.rate, classes, rng=rng, superclasses=superclasses)
         noisy = noisify(clean, T, rng)
-    return RealisedNoise(noisy, str(spec), int(seed), int(classes), T)
+    return NoisyLabels(noisy, str(spec), int(seed), int(classes), T)
 
 
 @dataclass(frozen=True, eq=False)
-class RealisedNoise:
+class NoisyLabels:
     """Labels drawn from noise, with what they were drawn from.
 
     Args:
@@ -147,8 +147,8 @@ class RealisedNoise:
         matrix: the transition matrix; None for noise that depends on the instance.
 
     Example:
-        >>> noise = realise([0, 1] * 50, "symmetric:0.4", classes=2, seed=0)
-        >>> len(noise.hash), noise.hash == realise([0, 1] * 50, "symmetric:0.4", classes=2, seed=1).hash
+        >>> noise = make_noisy_labels([0, 1] * 50, "symmetric:0.4", classes=2, seed=0)
+        >>> len(noise.hash), noise.hash == make_noisy_labels([0, 1] * 50, "symmetric:0.4", classes=2, seed=1).hash
         (12, False)
     """
 
@@ -173,10 +173,10 @@ class RealisedNoise:
         arrays: dict[str, Any] = {"labels": self.labels, "about": np.array(json.dumps(about))}
         if self.matrix is not None:
             arrays["matrix"] = self.matrix
-        write_whole(path, lambda file: np.savez(file, **arrays))
+        write_atomic(path, lambda file: np.savez(file, **arrays))
 
     @classmethod
-    def load(cls, path: str | Path) -> RealisedNoise:
+    def load(cls, path: str | Path) -> NoisyLabels:
         """Read what `save` wrote; a file that was cut off or changed is refused."""
         path = Path(path)
         if not path.is_file():
@@ -190,7 +190,7 @@ class RealisedNoise:
         except Exception:  # a broken archive raises all kinds of errors, and all mean the same
             whole = False
         if not whole:
-            raise InputError(f"{path} is no whole file of noisy labels: give what RealisedNoise.save wrote")
+            raise InputError(f"{path} is no whole file of noisy labels: give what NoisyLabels.save wrote")
         return found
 
 

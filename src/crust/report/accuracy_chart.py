@@ -40,7 +40,7 @@ def calibration_chart(found: dict[str, Any]) -> Html:
         where = {"x": at(mark, 0)[0], "y": HEIGHT - BOTTOM + 17}
         parts.append(tag("text", f"{mark:,}", **where, class_="tick", text_anchor="middle"))
     middle = (LEFT + WIDTH - RIGHT) / 2
-    name = "labels looked at, the most doubted first"
+    name = "labels looked at, the lowest label quality first"
     parts.append(tag("text", name, x=middle, y=HEIGHT - 6, class_="tick", text_anchor="middle"))
     parts += _cut(found.get("cut"), at)
     ends = []
@@ -69,7 +69,7 @@ def _line(known: list[tuple[int, dict[str, float], float]], tone: int, name: str
         cx, cy = at(x, value["value"])
         said = (
             f"{name} {100 * value['value']:.0f} % ({100 * value['low']:.0f} to {100 * value['high']:.0f} %) "
-            f"among {x:,} labels with a doubt of {threshold:.2f} or more"
+            f"among {x:,} labels with a label quality of {1 - threshold:.2f} or less"
         )
         parts.append(tag("circle", tag("title", said), cx=cx, cy=cy, r=6, class_="touch"))
     return parts
@@ -80,7 +80,10 @@ def _cut(cut: dict[str, Any] | None, at: At) -> list[Html]:
         return []
     x, top = at(cut["flagged"], 1)
     low = at(cut["flagged"], 0)[1]
-    said = tag("title", f"recommended: the {cut['flagged']:,} labels with a doubt of {cut['threshold']:.2f} or more")
+    said = tag(
+        "title",
+        f"recommended: the {cut['flagged']:,} labels with a label quality of {1 - cut['threshold']:.2f} or less",
+    )
     return [tag("line", said, x1=x, x2=x, y1=top, y2=low, class_="cut")]
 
 

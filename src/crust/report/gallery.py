@@ -78,7 +78,7 @@ def _card(one: Suspect, ink: bool) -> Html:
             class_="labels",
         ),
         tag("p", f"probability {one.probability:.2f}", class_="numbers"),
-        tag("p", f"doubt {one.doubt:.2f}", class_="numbers"),
+        tag("p", f"label quality {1 - one.doubt:.2f}", class_="numbers"),
         "" if one.note is None else tag("p", one.note, class_="note alarm" if one.alarm else "note"),
         title=one.name,
     )

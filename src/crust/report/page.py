@@ -28,12 +28,12 @@ MATRIX = 30  # up to so many classes the whole matrix is shown
 PAIRS = 40
 ROWS = 60  # of duplicates
 ORDERS = {
-    "doubt": "most doubted first",
-    "sure": "least doubted first",
-    "probability": "surest suggestion first",
+    "doubt": "lowest label quality first",
+    "sure": "highest label quality first",
+    "probability": "most probable prediction first",
     "index": "as in the data",
     "given": "given label",
-    "suggested": "suggested label",
+    "suggested": "predicted label",
 }
 
 
@@ -88,7 +88,7 @@ def audit_page(
         section(
             "Class by class",
             _matrix(counts, classes) if len(classes) <= MATRIX else _pairs(counts, classes),
-            hint="Given labels (rows) and what is suggested for them (columns). A number leads to its examples.",
+            hint="Given labels (rows) and what is predicted for them (columns). A number leads to its examples.",
         ),
         section(
             "Noise in every class",
@@ -110,7 +110,7 @@ def _summary(audit: pd.DataFrame, counts: NDArray[np.int64], calibration: dict[s
         words.append(f"{int(audit['is_held_out'].sum()):,} examples were held out and never trained on.")
     if calibration is None:
         if run:
-            words.append("How many of them are wrong indeed is not measured yet: crust audit RUN --calibrate does it.")
+            words.append("How many of them are wrong indeed is not measured yet: crust verify RUN does it.")
         return tag("p", " ".join(words), class_="summary")
     rate, cut = calibration["noise_rate"], calibration.get("cut")
     words.append(f"The estimated share of wrong labels is {_estimate(rate)}.")
@@ -118,8 +118,8 @@ def _summary(audit: pd.DataFrame, counts: NDArray[np.int64], calibration: dict[s
         words.append("No label stands out as wrong.")
     else:
         words.append(
-            f"Recommended: look at the {cut['flagged']:,} labels with a doubt of {cut['threshold']:.2f} or more; "
-            f"of these, {_estimate(cut['precision'])} are expected to be wrong, "
+            f"Recommended: look at the {cut['flagged']:,} labels with a label quality of {1 - cut['threshold']:.2f} or "
+            f"less; of these, {_estimate(cut['precision'])} are expected to be wrong, "
             f"and they hold {_estimate(cut['recall'])} of all wrong ones."
         )
     return tag("p", " ".join(words), class_="summary")
@@ -142,7 +142,7 @@ def _trust(calibration: dict[str, Any] | None) -> Html:
 
 def _matrix(counts: NDArray[np.int64], classes: Sequence[Any]) -> Html:
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
-    head = tag("tr", tag("td", "given ↓ suggested →"), *(tag("th", tag("bdi", c), scope="col") for c in classes))
+    head = tag("tr", tag("td", "given ↓ predicted →"), *(tag("th", tag("bdi", c), scope="col") for c in classes))
     rows = []
     for i, name in enumerate(classes):
         cells = [_cell(i, j, int(counts[i, j]), float(shares[i, j])) for j in range(len(classes))]
@@ -167,21 +167,21 @@ def _pairs(counts: NDArray[np.int64], classes: Sequence[Any]) -> Html:
         if off[i, j] > 0:
             button = tag("button", f"{off[i, j]:,}", type="button", data_given=i, data_suggested=j)
             rows.append([tag("bdi", classes[i]), tag("bdi", classes[j]), button])
-    return table(["given", "suggested", "labels"], rows)
+    return table(["given", "predicted", "labels"], rows)
 
 
 def _classes(audit: pd.DataFrame, counts: NDArray[np.int64], classes: Sequence[Any]) -> Html:
     """The noisiest class first; labels are given as numbers."""
     view = class_summary(audit, range(len(classes)))
     shares = np.nan_to_num(view["label_noise"].to_numpy(np.float64))
-    heads = ["class", "labels", "suggested otherwise", "share", "most often", "labelled otherwise", "chosen", ""]
+    heads = ["class", "labels", "predicted otherwise", "share", "most often", "labelled otherwise", "selected", ""]
     rows = []
     for c in np.argsort(-shares, kind="stable").tolist():
         one, other = view.iloc[c], counts[c].copy()
         other[c] = 0
         often = tag("bdi", classes[int(other.argmax())]) if other.any() else "–"
         note = (
-            tag("span", "starves", class_="alarm", title="hardly ever predicted or selected")
+            tag("span", "hardly selected", class_="alarm", title="hardly ever predicted or selected")
             if one["under_selected"]
             else ""
         )
@@ -204,7 +204,7 @@ def _duplicates(audit: pd.DataFrame) -> Html:
     more = f" The first {ROWS} are shown." if len(found) > ROWS else ""
     return section(
         "The same example, different labels",
-        table(["example", "same as example", "given", "suggested", "doubt"], rows),
+        table(["example", "same as example", "given", "predicted", "label quality"], rows),
         hint=f"{len(found):,} examples are the same to the last bit as others with another label.{more}",
     )
 
@@ -228,10 +228,10 @@ def _gallery(
     form = tag(
         "form",
         _field("given", tag("select", id="given", name="given")),
-        _field("suggested", tag("select", id="suggested", name="suggested")),
+        _field("predicted", tag("select", id="suggested", name="suggested")),
         _field("order", tag("select", *(tag("option", text, value=key) for key, text in ORDERS.items()), id="sort")),
         _field("search", tag("input", type="search", id="search", placeholder="name, index or text")),
-        _check("differs", "suggested otherwise", 1),
+        _check("differs", "predicted otherwise", 1),
         least,
         tag("button", "clear", type="button", id="clear"),
         id="filters",

@@ -69,9 +69,9 @@
     const index = data.index[position];
     const facts = [
       ["given", data.classes[data.given[position]]],
-      ["suggested", data.classes[data.suggested[position]]],
+      ["predicted", data.classes[data.suggested[position]]],
       ["probability of the suggestion", share(data, data.probability, position)],
-      ["doubt", share(data, data.doubt, position, 3)],
+      ["label quality", quality(data, position)],
       ["index", String(index)],
     ];
     if (data.chosen !== null) facts.push(["share of the selections it was chosen in", share(data, data.chosen, position)]);

@@ -37,6 +37,12 @@ function share(data, values, position, digits = 2) {
   return value > data.scale ? "–" : (value / data.scale).toFixed(digits);
 }
 
+// What is shown of a doubt: its opposite, the label quality of the table.
+function quality(data, position, digits = 3) {
+  const value = data.doubt[position];
+  return value > data.scale ? "–" : (1 - value / data.scale).toFixed(digits);
+}
+
 function nameOf(data, position) {
   const id = data.ids === null ? "" : data.ids[position];
   return id || `example ${data.index[position]}`;
@@ -83,13 +89,13 @@ function labelsLine(data, position) {
   return make(
     "p", { class: "labels" },
     make("span", {}, "given "), make("bdi", {}, data.classes[data.given[position]]),
-    make("span", {}, " suggested "),
+    make("span", {}, " predicted "),
     make("bdi", { class: differs ? "suggested" : null }, data.classes[data.suggested[position]]),
   );
 }
 
 function numbersLine(data, position) {
-  const text = `doubt ${share(data, data.doubt, position, 3)} · probability ${share(data, data.probability, position)}`;
+  const text = `label quality ${quality(data, position)} · probability ${share(data, data.probability, position)}`;
   return make("p", { class: "numbers" }, text);
 }
 

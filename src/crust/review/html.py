@@ -16,7 +16,7 @@ REPORT = HERE.parent / "report"
 ICON = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><circle cx="4" cy="4" r="3" fill="#1d6fb8"/></svg>'
 KEYS = [
     ("←↑→↓", "move"),
-    ("Enter", "take the suggestion"),
+    ("Enter", "take the predicted label"),
     ("k", "keep the label"),
     ("r", "another label"),
     ("s", "skip"),
@@ -94,7 +94,7 @@ def _controls() -> Html:
         "form",
         tag("label", tag("span", "show"), tag("select", *_options(what), id="what")),
         tag("label", tag("span", "given"), tag("select", id="given")),
-        tag("label", tag("span", "suggested"), tag("select", id="suggested")),
+        tag("label", tag("span", "predicted"), tag("select", id="suggested")),
         tag(
             "label", tag("span", "search"), tag("input", type="search", id="search", placeholder="name, index or text")
         ),
@@ -113,7 +113,7 @@ def _actions() -> Html:
         "footer",
         tag(
             "div",
-            tag("button", "take the suggestion", type="button", id="take", class_="main"),
+            tag("button", "take the predicted label", type="button", id="take", class_="main"),
             tag("button", "keep", type="button", id="keep"),
             tag("button", "another label", type="button", id="other"),
             tag("button", "skip", type="button", id="skip"),

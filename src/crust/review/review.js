@@ -83,7 +83,7 @@
     find("back").disabled = page === 0;
     find("next").disabled = page >= pages() - 1;
     find("count").textContent = found.length
-      ? `${found.length.toLocaleString("en")} ${found.length === 1 ? "example" : "examples"}, most doubted first`
+      ? `${found.length.toLocaleString("en")} ${found.length === 1 ? "example" : "examples"}, lowest label quality first`
       : "Nothing to show here.";
     mark();
     progress();
@@ -114,7 +114,7 @@
       picture(index, `${nameOf(data, position)}, labelled ${data.classes[data.given[position]]}`),
       row ? rowBlock(data.columns, row, 120) : null,
       labelsLine(data, position),
-      make("p", { class: "numbers" }, `doubt ${share(data, data.doubt, position, 3)}`),
+      make("p", { class: "numbers" }, `label quality ${quality(data, position)}`),
       make("p", { class: "name", dir: "auto" }, nameOf(data, position)),
       make("p", { class: "state" }),
     );

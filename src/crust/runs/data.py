@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from crust.data import Bundle, Examples
-    from crust.noise import RealisedNoise
+    from crust.noise import NoisyLabels
     from crust.report.previews import Looks
 
 
@@ -49,7 +49,7 @@ def looks_of(run: RunFolder, table: Any, data: str | None = None, data_dir: str 
         from crust.data import table_io
 
         with matrix_io.reading(path):
-            rows = table_io.read(path)
+            rows = table_io.read_table_file(path)
         return rows_of(rows, [options.get("label_column") or "label", ""])
     return numbers_of(examples.inputs) if examples.kind == "features" else pictures_of(examples)
 
@@ -81,7 +81,7 @@ def looks_of_file(data: str, n: int) -> Looks:
         count, found = len(lines), Rows(["text"], lambda index: [lines[index]])
     elif path.suffix.lower() in matrix_io.TABLES:
         with matrix_io.reading(path):
-            rows = table_io.read(path)
+            rows = table_io.read_table_file(path)
         count, found = rows.num_rows, rows_of(rows, [""])
     else:
         with matrix_io.reading(path):
@@ -163,7 +163,7 @@ def load_data(options: dict[str, Any]) -> Bundle:
     return load(options["data"], **{name: options[name] for name in names if options.get(name) is not None})
 
 
-def with_labels(bundle: Bundle, options: dict[str, Any], seed: int) -> tuple[Examples, Any, RealisedNoise | None]:
+def with_labels(bundle: Bundle, options: dict[str, Any], seed: int) -> tuple[Examples, Any, NoisyLabels | None]:
     """The examples with the labels to train on, the true labels where they are known, and the noise that was made."""
     from crust.data import read_labels
 
@@ -180,8 +180,8 @@ def with_labels(bundle: Bundle, options: dict[str, Any], seed: int) -> tuple[Exa
     return examples, found.get("true_labels"), None
 
 
-def _make_noise(bundle: Bundle, text: str, seed: int) -> RealisedNoise:
-    from crust.noise import parse_noise, realise
+def _make_noise(bundle: Bundle, text: str, seed: int) -> NoisyLabels:
+    from crust.noise import make_noisy_labels, parse_noise
 
     examples, features = bundle.train, None
     if parse_noise(text).name == "instance":
@@ -190,7 +190,7 @@ def _make_noise(bundle: Bundle, text: str, seed: int) -> RealisedNoise:
         features = examples.inputs.numpy()
         if features.dtype.kind == "u":
             features = features / 255.0
-    return realise(
+    return make_noisy_labels(
         examples.labels, text, len(examples.classes), seed, features=features, superclasses=bundle.superclasses
     )
 
@@ -224,5 +224,5 @@ def labels_of_spec(
         return read_labels(f"{human_labels}:{name}", bundle.total, bundle.train.classes, bundle.rows), truth
     from crust import noise
 
-    realised = noise.realise(truth, labels, len(bundle.train.classes), seed, superclasses=bundle.superclasses)
+    realised = noise.make_noisy_labels(truth, labels, len(bundle.train.classes), seed, superclasses=bundle.superclasses)
     return realised.labels, truth

@@ -15,14 +15,14 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
     import torch
 
-    from crust.noise import RealisedNoise
+    from crust.noise import NoisyLabels
     from crust.review import Store
     from crust.runs.result import Result
     from crust.training.recorder import History, Recorder
@@ -231,12 +231,12 @@ class RunFolder:
 
     # ------------------------------------------------------------ begun and finished
 
-    def remember_data(self, recipe: str, encoding: dict[str, Any], noise: RealisedNoise | None = None) -> None:
+    def remember_data(self, recipe: str, encoding: dict[str, Any], noise: NoisyLabels | None = None) -> None:
         """What says which data the run is trained on, for those who open it again; written once it begins."""
         text = json.dumps(encoding, ensure_ascii=False, default=json_value)
         self._at_begin = {
-            self.recipe_path: partial(write_whole, self.recipe_path, recipe.encode()),
-            self.encoding_path: partial(write_whole, self.encoding_path, text.encode()),
+            self.recipe_path: partial(write_atomic, self.recipe_path, recipe.encode()),
+            self.encoding_path: partial(write_atomic, self.encoding_path, text.encode()),
         }
         if noise is not None:
             self._at_begin[self.noise_path] = partial(noise.save, self.noise_path)
@@ -244,7 +244,7 @@ class RunFolder:
     def write_spec(self, spec: dict[str, Any]) -> None:
         """The same for a run of `crust reproduce`."""
         self.path.mkdir(parents=True, exist_ok=True)
-        write_whole(self.spec_path, json.dumps(spec, indent=1).encode())
+        write_atomic(self.spec_path, json.dumps(spec, indent=1).encode())
 
     def begin(self, config: dict[str, Any], recorder: Recorder, resume: bool) -> dict[str, Any]:
         """Begin a run, or go on with the one that is there; what it is made with, for the record."""
@@ -288,16 +288,16 @@ class RunFolder:
 
         trained = result.model.state_dict()
         weights = {name: value.detach().to("cpu", copy=True).contiguous() for name, value in trained.items()}
-        write_whole(self.model_path, save(weights))
+        write_atomic(self.model_path, save(weights))
         self._write_config(result.config)
         buffer = BytesIO()
         result.audit().to_parquet(buffer)
-        write_whole(self.audit_path, buffer.getvalue())
+        write_atomic(self.audit_path, buffer.getvalue())
 
     def _write_config(self, config: dict[str, Any]) -> None:
         import yaml
 
-        write_whole(self.config_path, yaml.safe_dump(config, sort_keys=False).encode())
+        write_atomic(self.config_path, yaml.safe_dump(config, sort_keys=False).encode())
 
     def _written_config(self) -> dict[str, Any]:
         """What config.yaml says of a run that goes on, or nothing: the checkpoint holds all that counts."""

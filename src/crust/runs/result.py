@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from crust._util.torch_modules import device_of, evaluating, run
+from crust._util.torch_modules import device_of, evaluating, forward_logits
 from crust.audit import audit_table, duplicates
 from crust.data import Examples, batches, from_arrays
 from crust.errors import InputError
@@ -91,7 +91,7 @@ class Result:
         found = []
         with evaluating(self.model), torch.no_grad():
             for x, _ in batches(examples, None, batch_size, device=device):
-                found.append(torch.softmax(run(self.model, x).double(), dim=1).cpu().numpy())
+                found.append(torch.softmax(forward_logits(self.model, x).double(), dim=1).cpu().numpy())
         rows = np.concatenate(found)
         return rows if probabilities else np.array(self.classes)[rows.argmax(axis=1)]
 

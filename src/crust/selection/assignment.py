@@ -3,15 +3,25 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from crust.selection.distances import TILE_COLUMNS, Distances
-from crust.selection.kernels_exact import exact_pairs, kernel, snap
-from crust.selection.picks import Picks, magic_number
-from crust.selection.threads import Ticker, spread
+from crust.selection.kernels_exact import exact_kernel, exact_pairs, magic_number, snap
+from crust.selection.threads import Ticker, run_in_threads
 
 WORTH_THREADS = 2**19  # pairs; fewer are done before a second thread has woken up
+
+
+@dataclass
+class Picks:
+    """Medoids of one group; all indices count within the group."""
+
+    order: np.ndarray  # the medoids in the order they were picked
+    gains: np.ndarray  # marginal gains, in the same order
+    owner: np.ndarray  # the medoid of each point
+    nearest: np.ndarray  # its distance, float32
 
 
 def complete(
@@ -58,7 +68,7 @@ def complete(
             )  # fmt: skip
             ticker.step(tile.size)
 
-    spread(range(first, n, TILE_COLUMNS), work, threads if n * k > WORTH_THREADS else 1, ticker)
+    run_in_threads(range(first, n, TILE_COLUMNS), work, threads if n * k > WORTH_THREADS else 1, ticker)
     owner[order] = order
     nearest[order] = 0.0
     return Picks(order, parts.sum(axis=0), owner, nearest)
@@ -78,7 +88,7 @@ def error_terms(distances: Distances) -> tuple[float, float, float]:
     return float(distances.root_relative), float(distances.move), float(distances.squared)
 
 
-@kernel
+@exact_kernel
 def limit(value, root, factor, error):
     """`Distances.limits` for one approximate distance."""
     relative, move, squared = error
@@ -89,7 +99,7 @@ def limit(value, root, factor, error):
     return np.nextafter(np.float32(upper * (1.0 + 1e-6)), np.float32(np.inf))
 
 
-@kernel
+@exact_kernel
 def _take_nearer(tile, medoids, left, x, exact, root, factor, error, magic, nearest, limits, owner, gains):
     """Medoids one after another take the points that they are nearer to, or as near with a lower index.
 
@@ -98,7 +108,7 @@ def _take_nearer(tile, medoids, left, x, exact, root, factor, error, magic, near
     width = tile.shape[1]
     mask = np.zeros((width + 7) // 8 * 8, np.uint8)
     words = mask.view(np.uint64)
-    found = np.empty(width + 8, np.int32)
+    candidates = np.empty(width + 8, np.int32)
     far = np.empty(width, np.float32)
     for r in range(tile.shape[0]):
         row, medoid = tile[r], medoids[r]
@@ -108,16 +118,16 @@ def _take_nearer(tile, medoids, left, x, exact, root, factor, error, magic, near
         for word in range(words.shape[0]):
             if words[word] != 0:  # eight points at once that are nearer to another
                 for j in range(8 * word, 8 * word + 8):
-                    found[count] = left + j
+                    candidates[count] = left + j
                     count += mask[j]
         if exact:
             for t in range(count):
-                far[t] = row[found[t] - left]
+                far[t] = row[candidates[t] - left]
         else:
-            exact_pairs(x, x[medoid], found[:count], root, factor, far)
+            exact_pairs(x, x[medoid], candidates[:count], root, factor, far)
         total = 0.0
         for t in range(count):
-            j, d = found[t] - left, far[t]
+            j, d = candidates[t] - left, far[t]
             if d < nearest[j]:
                 total += snap(nearest[j], magic) - snap(d, magic)
                 nearest[j] = d
@@ -145,26 +155,26 @@ def diameter(distances: Distances, *, threads: int, ticker: Ticker) -> float:
     height, error = far.tile_rows, error_terms(far)
     buffers = np.empty((threads, height * min(n, TILE_COLUMNS)), np.float32)
     start = int(far.exact_row(0).argmax())
-    found = [float(far.exact_row(start).max())] * threads
+    farthest = [float(far.exact_row(start).max())] * threads
 
     def work(top: int, slot: int) -> None:
         rows = np.arange(top, min(n, top + height))
         for left in range(top, n, TILE_COLUMNS):
-            known, reach = max(found), radii[top] + radii[left]
+            known, reach = max(farthest), radii[top] + radii[left]
             if (reach if far.root else reach**2 * far.factor) * (1 + 1e-6) < known:
                 return
             tile = far.tile(rows, left, min(n, left + TILE_COLUMNS), buffers[slot])
             if far.exact:
-                found[slot] = max(known, float(tile.max()))
+                farthest[slot] = max(known, float(tile.max()))
             else:
-                found[slot] = _farthest(tile, top, left, far.x, far.root, far.factor, error, known)
+                farthest[slot] = _farthest(tile, top, left, far.x, far.root, far.factor, error, known)
             ticker.step()
 
-    spread(range(0, n, height), work, threads, ticker)
-    return max(found)
+    run_in_threads(range(0, n, height), work, threads, ticker)
+    return max(farthest)
 
 
-@kernel
+@exact_kernel
 def _farthest(tile, top, left, x, root, factor, error, known):
     """The larger of `known` and the largest exact distance of a tile of approximate ones."""
     pair, out = np.empty(1, np.int64), np.empty(1, np.float32)

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.errors import InputError, choices
 
 FORMAT = 1  # of the file; to be raised when an older crust could not read it
@@ -139,7 +139,7 @@ class Coreset:
 
         table = _to_table(self)
         # Checksums: a page that went bad on a disk is refused when it is loaded
-        write_whole(Path(path), lambda file: pq.write_table(table, file, write_page_checksum=True))
+        write_atomic(Path(path), lambda file: pq.write_table(table, file, write_page_checksum=True))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Coreset:

@@ -19,14 +19,14 @@ from crust.selection.options import Options, check_options
 
 MIB = 2**20
 ALONE_POINTS = 8192  # groups from here on get all threads for themselves
-STEADY = 2**16  # small things, a thread
-QUICK = 6e9  # pairs times (10 + dimensions): below, a selection takes less than a second anyway
+THREAD_OVERHEAD_BYTES = 2**16  # small things, a thread
+QUICK_PAIR_OPERATIONS = 6e9  # pairs times (10 + dimensions): below, a selection takes less than a second anyway
 LEAST_LISTS = 64 * 8  # bytes a point for neighbour lists, below which they are not worth having
 RESERVOIR = 2000
 
 
 @dataclass(frozen=True)
-class Plan:
+class SelectionPlan:
     """How the groups will be run."""
 
     threads: int
@@ -39,8 +39,8 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """What a selection will cost: what `estimate` returns.
+class CostEstimate:
+    """What a selection will cost: what `estimate_cost` returns.
 
     Args:
         memory: bytes above what the features take, at the most.
@@ -48,7 +48,7 @@ class Estimate:
         path: what `select` will do.
 
     Example:
-        >>> print(Estimate(2**20, 2.5, "stored distances"))
+        >>> print(CostEstimate(2**20, 2.5, "stored distances"))
         about 2.5 s and at most 1.0 MiB; stored distances
     """
 
@@ -60,9 +60,9 @@ class Estimate:
         return f"{show_seconds(self.seconds)} and at most {show_bytes(self.memory)}; {self.path}"
 
 
-def estimate(
+def estimate_cost(
     n: int, d: int, k: float, groups: int | Sequence[int] | None = None, *, min_per_group: int = 1, **options: Any
-) -> Estimate:
+) -> CostEstimate:
     """Say what `select` will cost on this machine, and which path it takes.
 
     The speed is measured here and now, in a fraction of a second.
@@ -79,7 +79,7 @@ def estimate(
         Memory in bytes, seconds, and the path.
 
     Example:
-        >>> cost = estimate(5000, 10, 0.5)
+        >>> cost = estimate_cost(5000, 10, 0.5)
         >>> cost.memory < 2**30 and cost.seconds < 60
         True
     """
@@ -89,18 +89,20 @@ def estimate(
     sizes = _group_sizes(n, groups)
     budgets = split_budget(resolve_k(k, n), sizes, min_per_group)
     plan = make_plan(sizes, d, budgets, checked)
-    return Estimate(plan.memory, _seconds(sizes, d, budgets, checked, plan), plan.path)
+    return CostEstimate(plan.memory, _expected_seconds(sizes, d, budgets, checked, plan), plan.path)
 
 
-def expectation(sizes: NDArray[np.int64], d: int, budgets: NDArray[np.int64], options: Options, plan: Plan) -> Estimate:
+def expectation(
+    sizes: NDArray[np.int64], d: int, budgets: NDArray[np.int64], options: Options, plan: SelectionPlan
+) -> CostEstimate:
     """The estimate that `select` logs; the speed is measured only where it will take long enough to be worth it."""
     pairs = float((sizes.astype(np.float64) ** 2).sum())
-    quick = pairs * (10 + d) < QUICK
-    seconds = 0.0 if quick else _seconds(sizes, d, budgets, options, plan)
-    return Estimate(plan.memory, seconds, plan.path)
+    quick = pairs * (10 + d) < QUICK_PAIR_OPERATIONS
+    seconds = 0.0 if quick else _expected_seconds(sizes, d, budgets, options, plan)
+    return CostEstimate(plan.memory, seconds, plan.path)
 
 
-def make_plan(sizes: NDArray[np.int64], d: int, budgets: NDArray[np.int64], options: Options) -> Plan:
+def make_plan(sizes: NDArray[np.int64], d: int, budgets: NDArray[np.int64], options: Options) -> SelectionPlan:
     """Decide which groups run together, and which distances are kept, within the memory limit."""
     threads = options.threads or os.cpu_count() or 1
     limit = options.memory_limit or free_memory() // 4
@@ -132,7 +134,7 @@ def make_plan(sizes: NDArray[np.int64], d: int, budgets: NDArray[np.int64], opti
     need = np.minimum(base + np.where(stored, square, 0) + _lists(n, budgets, options), room)
     memory = max(need[alone].max(initial=0.0), np.sort(need[small])[-together:].sum() if len(small) else 0.0)
     path = _describe(sizes, budgets, stored, options, threads)
-    return Plan(threads, int(limit), together, stored, alone, int(memory), path)
+    return SelectionPlan(threads, int(limit), together, stored, alone, int(memory), path)
 
 
 def keeps_distances(sizes: NDArray[np.int64], d: int, metric: str) -> NDArray[np.bool_]:
@@ -149,7 +151,7 @@ def group_bytes(n: int, d: int, options: Options, stored: bool, threads: int) ->
     """
     points = 0 if options.metric == "precomputed" else 32 * d
     tiles = 4 * max(min(n, 2000) * min(n, 512), min(32 * n, 2**22 + n))
-    return n * (points + 100) + threads * (28 * n + tiles + STEADY) + (4 * n * n if stored else 0)
+    return n * (points + 100) + threads * (28 * n + tiles + THREAD_OVERHEAD_BYTES) + (4 * n * n if stored else 0)
 
 
 def list_bytes(n: float) -> float:
@@ -195,7 +197,9 @@ def _group_sizes(n: int, groups: int | Sequence[int] | None) -> NDArray[np.int64
     return sizes.astype(np.int64)
 
 
-def _seconds(sizes: NDArray[np.int64], d: int, budgets: NDArray[np.int64], options: Options, plan: Plan) -> float:
+def _expected_seconds(
+    sizes: NDArray[np.int64], d: int, budgets: NDArray[np.int64], options: Options, plan: SelectionPlan
+) -> float:
     """Pairs of points that the algorithm looks at, by the time that one pair takes."""
     n, k = sizes.astype(np.float64), budgets.astype(np.float64)
     rows, exact = n * n, _pair_seconds(d, options.metric)

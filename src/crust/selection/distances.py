@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from crust.selection import kernels_exact, kernels_float32
-from crust.selection.threads import Ticker, spread
+from crust.selection.threads import Ticker, run_in_threads
 
 UNIT = 2.0**-24
 FEW_DIMENSIONS = 24  # up to here differences beat a matrix product
@@ -44,7 +44,7 @@ class Distances:
 
     @classmethod
     def of_points(cls, points: np.ndarray, metric: str, approximate: bool = True) -> "Distances":
-        """`points`: (n, d) float64, in the space where the metric is Euclidean (see `prepare`)."""
+        """`points`: (n, d) float64, in the space where the metric is Euclidean (see `prepare_features`)."""
         n, dims = points.shape
         root = metric == "euclidean"
         self = cls(
@@ -126,9 +126,9 @@ class Distances:
         tile = out[: len(rows) * width].reshape(len(rows), width)
         if self.matrix is not None:
             columns = np.arange(start, stop) if self.index is None else self.index[start:stop]
-            wanted = (rows if self.index is None else self.index[rows])[:, None]
+            row_index = (rows if self.index is None else self.index[rows])[:, None]
             # the upper triangle counts: the other half may differ in the last digit
-            tile[:] = self.matrix[np.minimum(wanted, columns), np.maximum(wanted, columns)]
+            tile[:] = self.matrix[np.minimum(row_index, columns), np.maximum(row_index, columns)]
         elif self.exact:
             kernels_exact.exact_tile(self.x, self.xt, rows, start, stop, self.root, self.factor, tile)
         elif self.few:
@@ -155,11 +155,11 @@ class Distances:
     def whole_rows(self, rows: np.ndarray) -> np.ndarray:
         """Some rows of the stored distances, without filling the other half for it."""
         assert self.stored is not None
-        found = self.stored[rows]
+        whole = self.stored[rows]
         if not self.mirrored:
             for r, i in enumerate(rows.tolist()):
-                found[r, :i] = self.stored[:i, i]
-        return found
+                whole[r, :i] = self.stored[:i, i]
+        return whole
 
     def exact_row(self, i: int) -> np.ndarray:
         """Exact distances from point i to all."""
@@ -174,9 +174,9 @@ class Distances:
     def near(self, i: int, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The points whose distance to i may be within `limits`, and their exact distances."""
         row = self.row(i)
-        found = np.empty(self.n + 1, np.int32)
-        found = found[: kernels_exact.below(row, limits, found)]
-        return found, row[found] if self.exact else self.exact_to(i, found)
+        near_points = np.empty(self.n + 1, np.int32)
+        near_points = near_points[: kernels_exact.below(row, limits, near_points)]
+        return near_points, row[near_points] if self.exact else self.exact_to(i, near_points)
 
     def matrix_largest(self) -> float:
         """The largest entry of the given matrix that belongs to these points."""
@@ -204,7 +204,7 @@ class Distances:
             consume(tile, top, left, slot)
             ticker.step((bottom - top) * (right - left))
 
-        spread(self.triangle(), work, threads, ticker)
+        run_in_threads(self.triangle(), work, threads, ticker)
 
     def each_strip(self, rows: np.ndarray, consume: Callable, threads: int, ticker: Ticker) -> None:
         """Call consume(tile, tile_rows, offset, part, columns) until all `rows` have met all columns.
@@ -231,4 +231,4 @@ class Distances:
                 consume(tile, np.arange(part.stop - first), 0, part, columns)
                 ticker.step()
 
-        spread(range(0, self.n, TILE_COLUMNS), work, threads, ticker)
+        run_in_threads(range(0, self.n, TILE_COLUMNS), work, threads, ticker)

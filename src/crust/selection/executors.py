@@ -1,7 +1,4 @@
-"""Where shards are worked on: any object with `map` will do; here are processes on this machine. See `ray_engine`.
-
-Shards on the machines of a Ray cluster.
-"""
+"""Where shards are worked on: any object with `map` will do; here are processes on this machine, and a Ray cluster."""
 
 from __future__ import annotations
 
@@ -19,13 +16,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from crust._util.ray_cluster import connect
-from crust.errors import CrustError, choices, require
+from crust._util.ray_cluster import check_ray, connect
+from crust.errors import CrustError, choices
 
 ENGINES = ("local", "ray")
 
 
-class Engine(Protocol):
+class Executor(Protocol):
     """Runs a function on many items, wherever that may be.
 
     An engine may also have `share(array)`: a context manager that gives something small to send along instead of the
@@ -49,14 +46,14 @@ class SharedArray:
         return array
 
 
-class Local:
+class LocalProcesses:
     """Processes on this machine, started when first needed and kept until `close`.
 
     They are started afresh (spawned), so a script that uses them must guard its own start with
     `if __name__ == "__main__":`, as always with processes in Python.
 
     Example:
-        >>> with Local(2) as engine:
+        >>> with LocalProcesses(2) as engine:
         ...     list(engine.map(abs, [-1, 2]))
         [1, 2]
     """
@@ -85,7 +82,7 @@ class Local:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 
-    def __enter__(self) -> Local:
+    def __enter__(self) -> LocalProcesses:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -93,7 +90,7 @@ class Local:
 
 
 @contextmanager
-def open_engine(engine: Any, workers: int) -> Iterator[Engine | None]:
+def open_engine(engine: Any, workers: int) -> Iterator[Executor | None]:
     """What the user named as an engine, ready for work; it is closed at the end if it was opened here.
 
     Args:
@@ -114,7 +111,7 @@ def open_engine(engine: Any, workers: int) -> Iterator[Engine | None]:
         with Ray(cpus=workers) as ray:
             yield ray
         return
-    with Local(workers) as local:
+    with LocalProcesses(workers) as local:
         yield local
 
 
@@ -159,7 +156,7 @@ class Ray:
     """
 
     def __init__(self, address: str | None = None, cpus: int | None = None):
-        require("ray", extra="ray")
+        check_ray()
         self.address, self.cpus = address, cpus
         self._ray: Any = None
         self._ours = False
@@ -187,8 +184,8 @@ class Ray:
         ray = self._open()
         task = ray.remote(num_cpus=0, max_retries=RETRIES)(_work)
         alive = [node["NodeID"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
-        found = [(node, task.options(scheduling_strategy=self._on(node)).remote(function, item)) for node in alive]
-        return [(node, self._result(one)) for node, one in found]
+        running = [(node, task.options(scheduling_strategy=self._on(node)).remote(function, item)) for node in alive]
+        return [(node, self._result(task_ref)) for node, task_ref in running]
 
     @contextmanager
     def share(self, array: NDArray[Any]) -> Iterator[StoredArray]:

@@ -18,13 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crust.selection.assignment import complete, diameter, part_of
+from crust.selection.assignment import Picks, complete, diameter, part_of
 from crust.selection.distances import Distances
-from crust.selection.executors import Engine
+from crust.selection.executors import Executor
 from crust.selection.greedy import Greedy, Room
 from crust.selection.marginal_gains import Gains
-from crust.selection.picks import Picks
-from crust.selection.threads import Ticker, spread
+from crust.selection.threads import Ticker, run_in_threads
 
 SHARD_POINTS = 10_000
 MEASURED_POINTS = 100_000  # what the second round is measured on, at the most
@@ -39,7 +38,7 @@ def greedi(
     threads: int,
     ticker: Ticker,
     shards: int | None = None,
-    engine: Engine | None = None,
+    engine: Executor | None = None,
     memory: int = SHARD_MEMORY,
 ) -> Picks:
     """Pick k points by two rounds of greedy.
@@ -88,7 +87,7 @@ def dealt(n: int, count: int, rng: np.random.Generator) -> list[NDArray[np.int64
 
 
 @dataclass(frozen=True)
-class Shard:
+class ArrayShard:
     """One shard's work, small enough to be sent around where the points are shared."""
 
     points: Any  # an array of this shard alone, or a handle of all of them
@@ -98,7 +97,7 @@ class Shard:
     memory: int
 
 
-def solve(shard: Shard) -> NDArray[np.int64]:
+def solve_array_shard(shard: ArrayShard) -> NDArray[np.int64]:
     """Greedy on one shard: the chosen points, as indices within it."""
     points = shard.points.open() if hasattr(shard.points, "open") else shard.points
     distances = Distances.of_points(np.ascontiguousarray(points[shard.rows]), shard.metric)
@@ -123,12 +122,12 @@ def _round_one_here(
         rows = members[s]
         chosen[s] = rows[greedy_order(part_of(distances, rows), k, memory, rooms[slot], ticker)]
 
-    spread(range(len(members)), work, threads, ticker)
+    run_in_threads(range(len(members)), work, threads, ticker)
     return chosen
 
 
 def _round_one_on(
-    engine: Engine, distances: Distances, members: list[NDArray[np.int64]], k: int, memory: int, ticker: Ticker
+    engine: Executor, distances: Distances, members: list[NDArray[np.int64]], k: int, memory: int, ticker: Ticker
 ) -> list[NDArray[np.int64]]:
     dealt = distances.x[np.concatenate(members)]
     ends = np.cumsum([len(rows) for rows in members]).tolist()
@@ -136,11 +135,11 @@ def _round_one_on(
     share = getattr(engine, "share", None)
     with share(dealt) if share is not None else nullcontext() as handle:
         if handle is not None:
-            shards = [Shard(handle, span, k, distances.metric, memory) for span in spans]
+            shards = [ArrayShard(handle, span, k, distances.metric, memory) for span in spans]
         else:
-            shards = [Shard(dealt[span], slice(None), k, distances.metric, memory) for span in spans]
+            shards = [ArrayShard(dealt[span], slice(None), k, distances.metric, memory) for span in spans]
         chosen = []
-        for rows, found in zip(members, engine.map(solve, shards), strict=True):
+        for rows, found in zip(members, engine.map(solve_array_shard, shards), strict=True):
             chosen.append(rows[found])
             ticker.step(len(rows) ** 2)
     return chosen

@@ -32,13 +32,13 @@ from crust.selection.executors import open_engine
 from crust.selection.greedi import SHARD_MEMORY, dealt, greedy_order, measured_points, met, second_round, shards_for
 from crust.selection.greedy import Room
 from crust.selection.input_checks import check_groups
-from crust.selection.npy_shards import Form, Rows, ShardFile, ShardFiles, fetch, find_files, survey
+from crust.selection.npy_shards import Form, ShardFile, ShardFiles, ShardRows, fetch, find_files, survey
 from crust.selection.options import Options
 from crust.selection.threads import Ticker
 
-SPAN = 20_000  # rows that are looked at, or assigned, in one go
-OVER = 4  # how many more than their share small files give: on proxies within 6% of greedy, and 2 within 23%
-NOBODY = -1  # in place of a group that has no medoid of its own
+SPAN_ROWS = 20_000  # rows that are looked at, or assigned, in one go
+OVERSAMPLING = 4  # how many more than their share small files give: on proxies within 6% of greedy, and 2 within 23%
+NO_MEDOID = -1  # in place of a group that has no medoid of its own
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Group:
 
 
 @dataclass
-class Found:
+class FilePicks:
     """The answer, with rows that count through all files; distances and gains in the user's units."""
 
     indices: list[NDArray[np.int64]]  # a group each, those without a medoid left out
@@ -73,7 +73,7 @@ def greedi_on_files(
     engine: Any,
     threads: int,
     ticker: Ticker,
-) -> Found:
+) -> FilePicks:
     """Pick medoids of every group.
 
     Args:
@@ -85,7 +85,7 @@ def greedi_on_files(
         threads: how many work on the second round, which is here.
         ticker: counts pairs of points.
     """
-    form, unit = _form(files, options.metric, engine, ticker)
+    form, unit = _find_form(files, options.metric, engine, ticker)
     members = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=len(budgets)))
     groups = {}
@@ -103,11 +103,11 @@ def greedi_on_files(
 # ---------------------------------------------------------------- a look at everything
 
 
-def _form(files: ShardFiles, metric: str, engine: Any, ticker: Ticker) -> tuple[Form, float]:
+def _find_form(files: ShardFiles, metric: str, engine: Any, ticker: Ticker) -> tuple[Form, float]:
     """How points are to be scaled; refuses values that cannot be used."""
     form, largest = Form(metric), 0.0
-    spans = list(files.spans(SPAN))
-    looks = engine.map(survey, (Rows(files.files[number], rows, form) for number, rows in spans))
+    spans = list(files.spans(SPAN_ROWS))
+    looks = engine.map(survey, (ShardRows(files.files[number], rows, form) for number, rows in spans))
     bad: dict[tuple[str, str], list[int]] = {}
     for (number, _), seen in zip(spans, looks, strict=True):
         ticker.step()
@@ -120,7 +120,7 @@ def _form(files: ShardFiles, metric: str, engine: Any, ticker: Ticker) -> tuple[
         advice = f": drop {it} or fill {it} in"
         if kind == "of zeros only":
             advice = f", without a direction for metric 'cosine': drop {it} or use metric 'euclidean'"
-        raise InputError(f"{name} has {input_checks._rows(kind, rows)}{advice}")
+        raise InputError(f"{name} has {input_checks._rows_in_words(kind, rows)}{advice}")
     if metric == "cosine":
         return form, 1.0
     exponent, unit = prepare_features.power(largest, metric)
@@ -134,7 +134,7 @@ Parts = list[tuple[int, NDArray[np.int64], int]]
 
 
 @dataclass(frozen=True)
-class Shard:
+class FileShard:
     """Rows of one file: for each group which ones, and how many to pick of them."""
 
     file: ShardFile
@@ -148,7 +148,7 @@ class Shard:
         return self.file.nodes
 
 
-def solve(shard: Shard) -> tuple[list[tuple[int, NDArray[np.int64]]], float]:
+def solve_file_shard(shard: FileShard) -> tuple[list[tuple[int, NDArray[np.int64]]], float]:
     """What greedy picks of each group, as rows of the file; and the largest distance to the anchor."""
     found, farthest, room = [], 0.0, Room()
     for group, rows, k in shard.parts:
@@ -170,10 +170,10 @@ def _first_round(
     ticker: Ticker,
 ) -> tuple[float, int]:
     """All shards pick; returns a bound on the largest distance of all points, and how many shards there were."""
-    anchor = next(iter(engine.map(fetch, [Rows(files.files[0], slice(0, 1), form)])))
-    shards = [(i, Shard(files.files[i], parts, form, memory, anchor)) for i, parts in _dealt(files, groups, lost)]
+    anchor = next(iter(engine.map(fetch, [ShardRows(files.files[0], slice(0, 1), form)])))
+    shards = [(i, FileShard(files.files[i], parts, form, memory, anchor)) for i, parts in _dealt(files, groups, lost)]
     farthest = 0.0
-    for (number, shard), (found, far) in zip(shards, engine.map(solve, (s for _, s in shards)), strict=True):
+    for (number, shard), (found, far) in zip(shards, engine.map(solve_file_shard, (s for _, s in shards)), strict=True):
         farthest = max(farthest, far)
         for g, rows in found:
             groups[g].chosen.append(rows + files.start(number))
@@ -193,11 +193,11 @@ def _dealt(files: ShardFiles, groups: dict[int, Group], lost: NDArray[np.int64])
             for s, part in enumerate(dealt(len(rows), max(1, round(count * len(rows) / n)), group.rng)):
                 if s == len(work[number]):
                     work[number].append([])
-                k = group.k if len(part) >= 2 * group.k else math.ceil(OVER * group.k * len(part) / n)
+                k = group.k if len(part) >= 2 * group.k else math.ceil(OVERSAMPLING * group.k * len(part) / n)
                 k = group.k if count == 1 and len(part) == n else min(k, group.k, len(part))
                 work[number][s].append((g, rows[part], k))
     for number, _, rows in files.split(lost):
-        work[number] += [[(NOBODY, rows[first : first + SPAN], 0)] for first in range(0, len(rows), SPAN)]
+        work[number] += [[(NO_MEDOID, rows[first : first + SPAN_ROWS], 0)] for first in range(0, len(rows), SPAN_ROWS)]
     for number, shards in work.items():
         for parts in shards:
             yield number, parts
@@ -226,9 +226,9 @@ def _second_round(
 def _fetch(files: ShardFiles, rows: NDArray[np.int64], form: Form, engine: Any) -> NDArray[np.float64]:
     """Some points of all files, in the order of the rows."""
     parts = [
-        (where[first : first + SPAN], Rows(files.files[number], inside[first : first + SPAN], form))
+        (where[first : first + SPAN_ROWS], ShardRows(files.files[number], inside[first : first + SPAN_ROWS], form))
         for number, where, inside in files.split(rows)
-        for first in range(0, len(where), SPAN)
+        for first in range(0, len(where), SPAN_ROWS)
     ]
     points = np.empty((len(rows), files.shape[1]))
     for (where, _), found in zip(parts, engine.map(fetch, (wanted for _, wanted in parts)), strict=True):
@@ -270,13 +270,13 @@ class Span:
 def assign(span: Span) -> list[tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float64]]]:
     """For each set of medoids: which one every point of its group goes to, how far it is, and the medoids' gains."""
     points, table = _opened(span.points), _opened(span.table)
-    found = []
+    assigned = []
     for medoids in span.medoids:
         mine = np.flatnonzero(span.codes == medoids.group)
         rows, order = table[medoids.span].T
         k = len(rows)
         if not len(mine):
-            found.append((np.empty(0, np.int32), np.empty(0, np.float32), np.zeros(k)))
+            assigned.append((np.empty(0, np.int32), np.empty(0, np.float32), np.zeros(k)))
             continue
         own = span.form.read(span.file, mine + span.rows.start)
         distances = Distances.of_points(np.concatenate([points[medoids.span], own]), span.form.metric)
@@ -287,8 +287,8 @@ def assign(span: Span) -> list[tuple[NDArray[np.int32], NDArray[np.float32], NDA
         place = np.searchsorted(rows, mine + span.start)
         chosen = rows[np.minimum(place, k - 1)] == mine + span.start
         owner[chosen], nearest[chosen] = place[chosen], 0.0  # a medoid belongs to itself
-        found.append((owner, nearest, picks.gains))
-    return found
+        assigned.append((owner, nearest, picks.gains))
+    return assigned
 
 
 def _assign(
@@ -302,7 +302,7 @@ def _assign(
     engine: Any,
     ticker: Ticker,
     shards: int,
-) -> Found:
+) -> FilePicks:
     """The better rival of each group, and the medoid of every point."""
     tried = [(g, *both) for g, group in groups.items() for both in zip(group.rivals, group.points, strict=True)]
     means = (files, form, widest, engine, ticker)
@@ -320,10 +320,10 @@ def _assign(
         chosen = np.concatenate([tried[number][1] for number in best.values()])
         points = np.concatenate([tried[number][2] for number in best.values()])
         only = codes.copy()
-        only[lost] = NOBODY
-        ((owner, nearest, _),) = _all_spans(*means, only, [(NOBODY, chosen, points, len(codes))])
+        only[lost] = NO_MEDOID
+        ((owner, nearest, _),) = _all_spans(*means, only, [(NO_MEDOID, chosen, points, len(codes))])
         medoid[lost], far[lost] = owner, nearest
-    return Found(
+    return FilePicks(
         [tried[number][1] for number in best.values()],
         [outcomes[number][2] * unit for number in best.values()],
         medoid,
@@ -356,7 +356,7 @@ def _all_spans(
             shared = [stack.enter_context(engine.share(array)) for array in shared]
 
         def spans() -> Iterator[Span]:
-            for number, rows in files.spans(SPAN):
+            for number, rows in files.spans(SPAN_ROWS):
                 start = files.start(number) + rows.start
                 own = codes[start : start + rows.stop - rows.start].astype(np.int32)
                 yield Span(files.files[number], rows, start, own, form, medoids, shared[0], shared[1], widest)
@@ -409,26 +409,26 @@ def select_files(
         budgets = split_budget(count, sizes, min_per_group)
         many = f"{len(files.files):,} file{'s' * (len(files.files) > 1)}"
         log.info("%s points of %s dimensions in %s", f"{n:,}", f"{d:,}", many)
-        found = _run(files, codes, budgets, sizes, options, place, threads, report)
-    chosen = np.concatenate(found.indices)
+        picks = _run(files, codes, budgets, sizes, options, place, threads, report)
+    chosen = np.concatenate(picks.indices)
     position = np.empty(n, np.int64)
     position[chosen] = np.arange(len(chosen))
-    assignment = position[found.medoid]
+    assignment = position[picks.medoid]
     which = np.repeat(np.flatnonzero(budgets), budgets[budgets > 0])
     return Coreset(
         indices=chosen,
         weights=np.bincount(assignment, minlength=len(chosen)),
         assignment=assignment,
-        gains=np.concatenate(found.gains),
-        objective=float(found.nearest.sum()),
-        distances=np.minimum(found.nearest, np.finfo(np.float32).max).astype(np.float32),
+        gains=np.concatenate(picks.gains),
+        objective=float(picks.nearest.sum()),
+        distances=np.minimum(picks.nearest, np.finfo(np.float32).max).astype(np.float32),
         groups=None if names is None else names[which],
         info={
             "algorithm": options.algorithm,
             "metric": options.metric,
             "k": count,
             "seed": options.seed,
-            "path": f"greedi, {found.shards} shard{'s' * (found.shards > 1)} of {many}",
+            "path": f"greedi, {picks.shards} shard{'s' * (picks.shards > 1)} of {many}",
             "files": [[file.path, file.rows] for file in files.files],
         },
     )
@@ -439,7 +439,7 @@ def _run(
 ) -> Any:
     # The kernels need numba, which is imported only where they are used.
     from crust.selection.greedi import shards_for
-    from crust.selection.select import one_blas_thread
+    from crust.selection.select_coreset import one_blas_thread
 
     busy = [(int(n), int(k)) for n, k in zip(sizes, budgets, strict=True) if k]
     # A shard looks at all its pairs once, and the assignment of two rivals at all pairs of a point and a medoid.

@@ -8,7 +8,7 @@ Gains g_e = sum_i max(0, nearest_i - d_ie) are kept up to date instead of being 
 2. While medoids are few, each pick is settled exactly among the candidates that the bound leaves, and the rows of the
    points that came nearer are gone through.
 3. As soon as the pairs that still matter fit into lists, they are kept with exact distances, and the rest of the picks
-   works on the lists alone (`neighbours.py`). At a budget of half the points this is nearly all of them.
+   works on the lists alone (`neighbour_lists.py`). At a budget of half the points this is nearly all of them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crust.selection import kernels_exact, kernels_float32, neighbour_lists
+from crust.selection.assignment import Picks
 from crust.selection.distances import Distances
-from crust.selection.picks import FINER, Picks, magic_number
+from crust.selection.kernels_exact import REFINE_RATIO, magic_number
 from crust.selection.threads import Ticker
 
 PICKS_AT_ONCE = 4096
@@ -185,7 +186,7 @@ class Greedy:
             if exact:
                 kernels_exact.drop_gains(tile, tile_rows, offset, old[part], new[part], magic, gains[columns])
             else:
-                kernels_float32.drop_gains(tile, tile_rows, offset, old[part], new[part], gains[columns])
+                kernels_float32.drop_approximate_gains(tile, tile_rows, offset, old[part], new[part], gains[columns])
 
         self.distances.each_strip(changed, consume, self.threads, self.ticker)
 
@@ -227,7 +228,7 @@ class Greedy:
 
     def _least_gain(self) -> float:
         """Below this the sums need a finer quantum."""
-        return self.bound / (FINER * self.n)
+        return self.bound / (REFINE_RATIO * self.n)
 
     def _new_bound(self) -> None:
         self.bound = self.n * float(self.nearest.max())
@@ -247,7 +248,7 @@ class Greedy:
             if distances.exact:
                 kernels_exact.mirror_gains(tile, top, left, nearest, magic, parts[slot])
             else:
-                kernels_float32.mirror_gains(tile, top, left, nearest, parts[slot])
+                kernels_float32.mirror_approximate_gains(tile, top, left, nearest, parts[slot])
 
         distances.each_tile(consume, self.threads, self.ticker)
         self.gains = parts.sum(axis=0)
@@ -276,7 +277,9 @@ class Greedy:
         if fits and self.threads == 1 and self.distances.stored is not None and not self.distances.mirrored:
             built = neighbour_lists.build_from_upper(self.distances, self.nearest, self.limits, entries)
         else:
-            built = neighbour_lists.build(self.distances, self.nearest, self.limits, entries, self.threads, self.ticker)
+            built = neighbour_lists.build_lists(
+                self.distances, self.nearest, self.limits, entries, self.threads, self.ticker
+            )
         if built is None:
             return False
         neighbour_lists.list_gains(*built, self.nearest, self.picked, self.magic, self.gains)

@@ -1,7 +1,7 @@
 """Exact greedy facility location on torch tensors, for GPUs: the same picks as the CPU kernels.
 
-The formula of a distance and the exact sums are those of `kernels.py`, so the answer is the same to the last bit. Here
-whole rows are cheap and small steps are not: gains are kept up to date from whole rows until the end, without lists.
+The formula of a distance and the exact sums are those of `kernels_exact.py`, so the answer is the same to the last bit.
+Here whole rows are cheap and small steps are not: gains are kept up to date from whole rows, without lists.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crust.selection.picks import FINER, Picks, magic_number
+from crust.selection.assignment import Picks
+from crust.selection.kernels_exact import REFINE_RATIO, magic_number
 from crust.selection.threads import Ticker
 
 if TYPE_CHECKING:
@@ -59,8 +60,8 @@ class DeviceDistances:
         return total.mul_(0.5 if self.metric == "cosine" else 1.0).float()
 
 
-def snap(values: Tensor, magic: float) -> Tensor:
-    """As in `kernels.snap`."""
+def snap_tensor(values: Tensor, magic: float) -> Tensor:
+    """As in `kernels_exact.snap`."""
     return (values.double() + magic) - magic
 
 
@@ -110,7 +111,7 @@ class _State:
         peak = 0.0
         for rows, _ in self._batches(everyone):
             block = distances.rows(rows)
-            sums[rows] = snap(block, magic).sum(dim=1)
+            sums[rows] = snap_tensor(block, magic).sum(dim=1)
             peak = max(peak, float(block.max()))
         e = lowest(sums == sums.min())
         self.nearest = distances.row(e).clone()
@@ -133,8 +134,10 @@ class _State:
         self.magic = magic_number(self.bound)
         self.candidate_gains = torch.zeros(self.n, dtype=torch.float64, device=self.nearest.device)
         for rows, _ in self._batches(torch.arange(self.n, device=self.nearest.device)):
-            before = snap(self.nearest[rows], self.magic)[:, None]
-            self.candidate_gains += (before - snap(self.distances.rows(rows), self.magic)).clamp_(min=0).sum(dim=0)
+            before = snap_tensor(self.nearest[rows], self.magic)[:, None]
+            self.candidate_gains += (
+                (before - snap_tensor(self.distances.rows(rows), self.magic)).clamp_(min=0).sum(dim=0)
+            )
         self.candidate_gains[self.picked] = -1.0
         return True
 
@@ -144,7 +147,7 @@ class _State:
             if self.bound == 0.0:
                 return False
             best = self.candidate_gains.max()
-            if float(best) > self.bound / (FINER * self.n):
+            if float(best) > self.bound / (REFINE_RATIO * self.n):
                 break
             if not self._rescale():
                 return False
@@ -153,9 +156,9 @@ class _State:
         self._take_over(e, row)
         changed = (row < self.nearest).nonzero()[:, 0]
         for rows, _ in self._batches(changed):
-            before = snap(self.nearest[rows], self.magic)[:, None]
-            step = before - snap(row[rows], self.magic)[:, None]
-            lost = (before - snap(self.distances.rows(rows), self.magic)).clamp_(min=0)
+            before = snap_tensor(self.nearest[rows], self.magic)[:, None]
+            step = before - snap_tensor(row[rows], self.magic)[:, None]
+            lost = (before - snap_tensor(self.distances.rows(rows), self.magic)).clamp_(min=0)
             self.candidate_gains -= self.torch.minimum(step, lost).sum(dim=0)
         self.nearest = self.torch.minimum(self.nearest, row)
         self._take(e, float(best))

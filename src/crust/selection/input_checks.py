@@ -52,7 +52,9 @@ def check_features(features: Any, what: str = "features") -> Matrix:
         bad = _rows_where(table, _not_finite)
         if len(bad):
             it = _it(bad)
-            raise InputError(f"{what} has {_rows('with NaN or infinite values', bad)}: drop {it} or fill {it} in")
+            raise InputError(
+                f"{what} has {_rows_in_words('with NaN or infinite values', bad)}: drop {it} or fill {it} in"
+            )
     return table
 
 
@@ -74,7 +76,7 @@ drop it or use metric 'euclidean'
     if len(bad):
         verb = "has" if len(bad) == 1 else "have"
         raise InputError(
-            f"{what} has {_rows('of zeros only', bad)}, which {verb} no direction for metric 'cosine': "
+            f"{what} has {_rows_in_words('of zeros only', bad)}, which {verb} no direction for metric 'cosine': "
             f"drop {_it(bad)} or use metric 'euclidean'"
         )
 
@@ -102,7 +104,7 @@ average the two with (matrix + matrix.T) / 2
     n = table.shape[0]
     if n != table.shape[1]:
         raise InputError(
-            f"{what} has shape {_shape(table)}, but it must be square, one row and one column a point; "
+            f"{what} has shape {_shape_of(table)}, but it must be square, one row and one column a point; "
             "for points use another metric"
         )
     for top in range(0, n, TILE):
@@ -124,7 +126,7 @@ average the two with (matrix + matrix.T) / 2
             uneven += [(top + i, left + j) for i, j in _first_uneven(upper, lower.T)]
         if uneven:
             i, j = min(uneven)
-            there, back = _cell(table, i, j), _cell(table, j, i)
+            there, back = _cell_value(table, i, j), _cell_value(table, j, i)
             raise InputError(
                 f"{what} is not symmetric: [{i}, {j}] is {there:.9g} but [{j}, {i}] is {back:.9g}; "
                 "average the two with (matrix + matrix.T) / 2"
@@ -174,12 +176,12 @@ def _as_table(features: Any, what: str) -> Matrix:
                 f"{what} has rows of different lengths: give every row the same number of values"
             ) from None
     if 0 in table.shape:
-        raise InputError(f"{what} is empty (shape {_shape(table)}): it needs at least one row and one column")
+        raise InputError(f"{what} is empty (shape {_shape_of(table)}): it needs at least one row and one column")
     if table.ndim != 2:
         hint = "; for points of one value each use reshape(-1, 1)" if table.ndim == 1 else ""
         if table.ndim > 2:
             hint = "; flatten each point with reshape(len(x), -1)"
-        raise InputError(f"{what} has shape {_shape(table)}, but it must be 2-D, one row a point{hint}")
+        raise InputError(f"{what} has shape {_shape_of(table)}, but it must be 2-D, one row a point{hint}")
     if not _is_numeric(table):
         raise InputError(f"{what} has type {table.dtype}: give floats of up to 64 bits, integers or booleans")
     return table  # type: ignore[no-any-return]
@@ -208,7 +210,7 @@ def _is_float(table: Any) -> bool:
     return bool(table.dtype.is_floating_point) if is_tensor(table) else table.dtype.kind == "f"
 
 
-def _pieces(table: Matrix) -> Iterator[tuple[int, Any]]:
+def _row_blocks(table: Matrix) -> Iterator[tuple[int, Any]]:
     """Runs of rows of about PIECE_BYTES, each with the number of its first row."""
     rows = max(1, PIECE_BYTES // max(1, table.shape[1] * table.dtype.itemsize))
     for start in range(0, table.shape[0], rows):
@@ -217,8 +219,8 @@ def _pieces(table: Matrix) -> Iterator[tuple[int, Any]]:
 
 def _rows_where(table: Matrix, test: Any) -> NDArray[np.int64]:
     """Numbers of the rows of which `test`, given a run of rows, says True."""
-    found = [start + np.flatnonzero(test(piece)) for start, piece in _pieces(table)]
-    return np.concatenate(found)
+    hits = [start + np.flatnonzero(test(piece)) for start, piece in _row_blocks(table)]
+    return np.concatenate(hits)
 
 
 def _not_finite(piece: Any) -> NDArray[np.bool_]:
@@ -249,7 +251,7 @@ def _tile(table: Matrix, top: int, left: int) -> NDArray[Any]:
     return np.asarray(tile)
 
 
-def _cell(table: Matrix, i: int, j: int) -> Any:
+def _cell_value(table: Matrix, i: int, j: int) -> Any:
     return table[i, j].item()
 
 
@@ -278,11 +280,11 @@ def _refuse_values(table: Matrix, tile: NDArray[Any], top: int, left: int, what:
 # ---------------------------------------------------------------------------------------------- words
 
 
-def _shape(table: Any) -> tuple[int, ...]:
+def _shape_of(table: Any) -> tuple[int, ...]:
     return tuple(int(side) for side in table.shape)
 
 
-def _rows(kind: str, rows: Sequence[int] | NDArray[np.int64]) -> str:
+def _rows_in_words(kind: str, rows: Sequence[int] | NDArray[np.int64]) -> str:
     """Such as `7 rows of zeros only (first: 0, 3, 5, 9, 11)`."""
     shown = ", ".join(str(row) for row in rows[:SHOWN])
     if len(rows) == 1:
@@ -329,7 +331,7 @@ def check_groups(groups: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int64]] 
         position = {name: code for code, name in enumerate(ordered)}
         return np.array(ordered, dtype=str), np.fromiter(map(position.__getitem__, values), np.int64, n)
     if values.dtype.kind == "f":
-        values = _whole(values)
+        values = _whole_floats(values)
     if values.dtype.kind not in "biu":
         raise InputError(f"groups has type {values.dtype}: use strings, integers or booleans as group names")
     native = values.dtype.newbyteorder("=")  # files from other machines: Parquet would not take their byte order
@@ -342,7 +344,7 @@ def _group_values(groups: Any) -> NDArray[Any] | list[Any]:
     if isinstance(groups, (str, bytes, dict, set, frozenset)) or not hasattr(groups, "__len__"):
         raise InputError(f"groups is a {type(groups).__name__}: give a sequence with one group name a row")
     if getattr(groups, "ndim", 1) != 1:
-        raise InputError(f"groups has shape {_shape(groups)}, but it must be 1-D, one group name a row")
+        raise InputError(f"groups has shape {_shape_of(groups)}, but it must be 1-D, one group name a row")
     if is_tensor(groups):
         # numpy has no bfloat16; float64 holds whatever a smaller float holds
         return (groups.detach().double() if groups.is_floating_point() else groups).cpu().numpy()  # type: ignore[no-any-return]
@@ -355,7 +357,7 @@ def _group_values(groups: Any) -> NDArray[Any] | list[Any]:
 
 def _of_one_kind(values: list[Any]) -> NDArray[Any] | list[str]:
     """An array for a list of numbers or booleans, a list for one of strings."""
-    _refuse_missing([row for row, value in enumerate(values) if _is_missing(value)])
+    _refuse_missing_groups([row for row, value in enumerate(values) if _is_missing(value)])
     kinds = {type(value) for value in values}
     if kinds == {str}:
         return values
@@ -389,16 +391,16 @@ def _is_missing(value: Any) -> bool:
     return type(value).__name__ in ("NAType", "NaTType")
 
 
-def _refuse_missing(rows: Sequence[int] | NDArray[np.int64]) -> None:
+def _refuse_missing_groups(rows: Sequence[int] | NDArray[np.int64]) -> None:
     if len(rows):
         it = _it(rows)
-        raise InputError(f"groups has {_rows('without a name', rows)}: drop {it} or give {it} a group")
+        raise InputError(f"groups has {_rows_in_words('without a name', rows)}: drop {it} or give {it} a group")
 
 
-def _whole(values: NDArray[Any]) -> NDArray[np.int64]:
+def _whole_floats(values: NDArray[Any]) -> NDArray[np.int64]:
     """Floats that are whole numbers, as integers: labels often went through a table that knows only floats."""
     values = values.astype(np.float64)  # 2^53 is infinity to a float16
-    _refuse_missing(np.flatnonzero(np.isnan(values)))
+    _refuse_missing_groups(np.flatnonzero(np.isnan(values)))
     off = np.flatnonzero((values != np.trunc(values)) | (np.abs(values) >= 2.0**53))
     if len(off):
         raise InputError(

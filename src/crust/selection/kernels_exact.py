@@ -14,14 +14,20 @@ from numba import njit
 
 BLOCK = 512  # columns handled at once: a few of them fit the first-level cache
 LEAF = 128  # candidates under one entry of the table of maxima
+REFINE_RATIO = 1024.0  # sums get a finer quantum when the gains have fallen this far below the largest that could be
 
 
-def kernel(function):
+def magic_number(bound: float) -> float:
+    """What to add and take away (`snap`) so that sums up to `bound` are exact."""
+    return 1.5 * math.ldexp(1.0, math.ceil(math.log2(bound))) if bound > 0 else 0.0
+
+
+def exact_kernel(function):
     """Compile without the GIL, keep the machine code on disk, divide like numpy."""
     return njit(nogil=True, cache=True, error_model="numpy")(function)
 
 
-@kernel
+@exact_kernel
 def snap(value, magic):
     """`value` as a multiple of the quantum behind `magic` (1.5 * 2**52 quanta): adding and taking away rounds it."""
     return (np.float64(value) + magic) - magic
@@ -30,13 +36,13 @@ def snap(value, magic):
 # ---------------------------------------------------------------- exact distances
 
 
-@kernel
+@exact_kernel
 def finish(total, root, factor):
     value = math.sqrt(total) if root else total * factor
     return np.float32(value)
 
 
-@kernel
+@exact_kernel
 def exact_block(xt, query, start, stop, root, factor, sums, out):
     """Distances from the vector `query` to the columns start..stop of `xt` into `out`."""
     width = stop - start
@@ -69,7 +75,7 @@ def exact_block(xt, query, start, stop, root, factor, sums, out):
             out[j] = np.float32(sums[j] * factor)
 
 
-@kernel
+@exact_kernel
 def exact_tile(x, xt, rows, start, stop, root, factor, out):
     """Exact distances from the points `rows` to the points start..stop."""
     sums = np.empty(BLOCK, np.float64)
@@ -79,7 +85,7 @@ def exact_tile(x, xt, rows, start, stop, root, factor, out):
             exact_block(xt, x[rows[r]], left, right, root, factor, sums, out[r, left - start : right - start])
 
 
-@kernel
+@exact_kernel
 def exact_pairs(x, query, others, root, factor, out):
     """Exact distances from the vector `query` to the points `others`; four sums at a time hide the latency."""
     dims = x.shape[1]
@@ -116,7 +122,7 @@ def exact_pairs(x, query, others, root, factor, out):
 # ---------------------------------------------------------------- passes over tiles
 
 
-@kernel
+@exact_kernel
 def store(tile, top, left, matrix):
     """Write a tile into the square matrix."""
     rows, width = tile.shape
@@ -126,7 +132,7 @@ def store(tile, top, left, matrix):
             row[j] = tile[r, j]
 
 
-@kernel
+@exact_kernel
 def mirror(matrix, top, bottom):
     """Fill the rows top..bottom left of the diagonal from the columns above it."""
     for first in range(0, bottom, 32):  # small squares, so that each line of the cache is read once
@@ -137,7 +143,7 @@ def mirror(matrix, top, bottom):
                     row[j] = matrix[j, i]
 
 
-@kernel
+@exact_kernel
 def column_maxima(tile, left, largest):
     """Largest distance in each column. Columns are enough: of the two points farthest apart, one will have it."""
     width = tile.shape[1]
@@ -148,7 +154,7 @@ def column_maxima(tile, left, largest):
             columns[j] = max(columns[j], row[j])
 
 
-@kernel
+@exact_kernel
 def exact_sums(tile, top, left, magic, sums):
     """Row sums of exact distances for a tile of the upper triangle and its mirror."""
     rows, width = tile.shape
@@ -171,7 +177,7 @@ def exact_sums(tile, top, left, magic, sums):
             sums[top + r] += parts[p]
 
 
-@kernel
+@exact_kernel
 def mirror_gains(tile, top, left, nearest, magic, gains):
     """Add max(0, nearest_i - d_ie) to the gain of e, for a tile of the upper triangle and its mirror."""
     rows, width = tile.shape
@@ -196,7 +202,7 @@ def mirror_gains(tile, top, left, nearest, magic, gains):
             gains[top + r] += parts[p]
 
 
-@kernel
+@exact_kernel
 def drop_gains(tile, tile_rows, offset, old, new, magic, gains):
     """Points whose medoid came closer (old -> new): lower the gains of the candidates offset, offset + 1, ..."""
     width = gains.shape[0]
@@ -208,18 +214,7 @@ def drop_gains(tile, tile_rows, offset, old, new, magic, gains):
             gains[j] -= min(step, max(0.0, before - snap(row[j], magic)))
 
 
-@kernel
-def add_gains(tile, tile_rows, offset, nearest, magic, gains):
-    """Add max(0, nearest_r - d_rj) to the gains of the candidates offset, offset + 1, ..."""
-    width = gains.shape[0]
-    for r in range(tile_rows.shape[0]):
-        row = tile[tile_rows[r], offset : offset + width]
-        before = snap(nearest[r], magic)
-        for j in range(width):
-            gains[j] += max(0.0, before - snap(row[j], magic))
-
-
-@kernel
+@exact_kernel
 def total_gain(nearest, distances, magic):
     """Exact gain of one candidate: sum of max(0, nearest - distance)."""
     total = 0.0
@@ -228,7 +223,7 @@ def total_gain(nearest, distances, magic):
     return total
 
 
-@kernel
+@exact_kernel
 def snapped_sum(values, magic):
     total = 0.0
     for i in range(values.shape[0]):
@@ -236,7 +231,7 @@ def snapped_sum(values, magic):
     return total
 
 
-@kernel
+@exact_kernel
 def below(row, limits, found):
     """Positions where row <= limits, into `found`; returns how many."""
     count = 0
@@ -246,7 +241,7 @@ def below(row, limits, found):
     return count
 
 
-@kernel
+@exact_kernel
 def update_nearest(found, distances, medoid, picked, nearest, owner, changed, old, new):
     """Give each found point to the new medoid where it is nearer, or as near with a lower index.
 

@@ -1,7 +1,7 @@
 """Fast passes over all pairs in float32: what they find is close to the truth, never taken for it.
 
 Every distance from here has a proven error bound (`distances.py`); whatever the bound leaves open is settled with the
-exact distances of `kernels.py`.
+exact distances of `kernels_exact.py`.
 """
 
 import math
@@ -13,14 +13,14 @@ BLOCK = 512  # columns handled at once: a few rows of them fit the first-level c
 SUM_ERROR = 64 * 2.0**-24  # relative error of sums that begin in float32
 
 
-def kernel(function):
+def fast_kernel(function):
     """Compile without the GIL, keep the machine code on disk, add in any order."""
     return njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz", "arcp", "nnan"})(
         function
     )
 
 
-@kernel
+@fast_kernel
 def differences_tile(yt, rows, start, stop, root, scale, out):
     """float32 distances from differences: best for few dimensions."""
     dims = yt.shape[0]
@@ -65,7 +65,7 @@ def differences_tile(yt, rows, start, stop, root, scale, out):
                     sums[j] = sums[j] * scale
 
 
-@kernel
+@fast_kernel
 def products_finish(tile, row_norms, column_norms, root, scale):
     """Turn inner products into float32 distances, in place."""
     two = np.float32(2.0)
@@ -82,7 +82,7 @@ def products_finish(tile, row_norms, column_norms, root, scale):
                 row[j] = max(zero, norm + column_norms[j] - two * row[j]) * scale
 
 
-@kernel
+@fast_kernel
 def mirror_sums(tile, top, left, sums):
     """Sums of approximate distances for a tile of the upper triangle and its mirror.
 
@@ -117,7 +117,7 @@ def mirror_sums(tile, top, left, sums):
         sums[top + r] += total
 
 
-@kernel
+@fast_kernel
 def invert(tile, floor):
     """Each distance becomes its inverse, or that of `floor` where it is smaller; in place."""
     bottom = np.float32(floor)
@@ -128,15 +128,15 @@ def invert(tile, floor):
             row[j] = one / max(bottom, row[j])
 
 
-@kernel
-def mirror_gains(tile, top, left, nearest, gains):
+@fast_kernel
+def mirror_approximate_gains(tile, top, left, nearest, gains):
     """Approximate gains, sum of max(0, nearest_i - d_ie), for a tile of the upper triangle and its mirror."""
     rows, width = tile.shape
     zero = np.float32(0.0)
     inner = max(0, min(width, top + rows - left))
     column_gains = gains[left : left + width]
     column_nearest = nearest[left : left + width]
-    add_gains(tile, np.arange(rows), 0, nearest[top : top + rows], column_gains)
+    add_approximate_gains(tile, np.arange(rows), 0, nearest[top : top + rows], column_gains)
     whole = inner + (width - inner) // 64 * 64
     for r in range(rows):
         row = tile[r]
@@ -151,8 +151,8 @@ def mirror_gains(tile, top, left, nearest, gains):
         gains[top + r] += total
 
 
-@kernel
-def add_gains(tile, tile_rows, offset, nearest, gains):
+@fast_kernel
+def add_approximate_gains(tile, tile_rows, offset, nearest, gains):
     """Add max(0, nearest_r - d_rj) of approximate distances to the gains of the candidates offset, offset + 1, ..."""
     width = gains.shape[0]
     zero = np.float32(0.0)
@@ -173,9 +173,9 @@ def add_gains(tile, tile_rows, offset, nearest, gains):
         r += 1
 
 
-@kernel
-def drop_gains(tile, tile_rows, offset, old, new, gains):
-    """Like `drop_gains`, for approximate distances."""
+@fast_kernel
+def drop_approximate_gains(tile, tile_rows, offset, old, new, gains):
+    """Like `kernels_exact.drop_gains`, for approximate distances."""
     width = gains.shape[0]
     zero = np.float32(0.0)
     r = 0

@@ -12,12 +12,11 @@ import math
 import numpy as np
 
 from crust.selection import kernels_exact, kernels_float32
-from crust.selection.assignment import diameter
+from crust.selection.assignment import Picks, diameter
 from crust.selection.distances import Distances
 from crust.selection.greedy import Room
-from crust.selection.kernels_exact import BLOCK, LEAF, exact_block, kernel, snap
+from crust.selection.kernels_exact import BLOCK, LEAF, REFINE_RATIO, exact_block, exact_kernel, magic_number, snap
 from crust.selection.marginal_gains import Gains
-from crust.selection.picks import FINER, Picks, magic_number
 from crust.selection.threads import Ticker
 
 PICKS_AT_ONCE = 64
@@ -122,7 +121,7 @@ class Lazy:
             stop = min(k, done + PICKS_AT_ONCE)
             done, state, e, looks, owner_of_row = _lazy_picks(
                 stored, distances.x, xt, has_stored, has_points, distances.root, distances.factor, row, owner_of_row,
-                self.nearest, self.owner, self.picked, self.magic, self.bound / (FINER * n), self.bounds, looked,
+                self.nearest, self.owner, self.picked, self.magic, self.bound / (REFINE_RATIO * n), self.bounds, looked,
                 order, gains, done, stop,
             )  # fmt: skip
             self.ticker.step(looks * n)
@@ -152,7 +151,7 @@ class Lazy:
             self.ticker.step()
 
 
-@kernels_float32.kernel
+@kernels_float32.fast_kernel
 def total(values):
     """A sum in any order: for numbers that add up exactly."""
     result = 0.0
@@ -161,7 +160,7 @@ def total(values):
     return result
 
 
-@kernel
+@exact_kernel
 def gain_of_row(row, nearest, magic, terms):
     """Sum of max(0, nearest - distance) over one row."""
     gain = 0.0
@@ -174,7 +173,7 @@ def gain_of_row(row, nearest, magic, terms):
     return gain
 
 
-@kernel
+@exact_kernel
 def _come_nearer(row, e, picked, nearest, owner):
     for j in range(row.shape[0]):
         if row[j] < nearest[j]:
@@ -184,7 +183,7 @@ def _come_nearer(row, e, picked, nearest, owner):
             owner[j] = e
 
 
-@kernel
+@exact_kernel
 def _peak(bounds, leaf):
     top = -1.0
     for j in range(leaf * LEAF, min(bounds.shape[0], leaf * LEAF + LEAF)):
@@ -192,7 +191,7 @@ def _peak(bounds, leaf):
     return top
 
 
-@kernel
+@exact_kernel
 def _lazy_picks(
     stored, x, xt, has_stored, has_points, root, factor, row, owner_of_row,
     nearest, owner, picked, magic, threshold, bounds, looked, order, gains, done, stop,

@@ -22,9 +22,8 @@ from crust.selection import kernels_float32
 # mypy: allow-untyped-defs, allow-incomplete-defs
 from crust.selection.assignment import WORTH_THREADS
 from crust.selection.distances import TILE_COLUMNS, UNIT, Distances
-from crust.selection.kernels_exact import exact_pairs, kernel, snap, update_nearest
-from crust.selection.picks import FINER, magic_number
-from crust.selection.threads import Ticker, spread
+from crust.selection.kernels_exact import REFINE_RATIO, exact_kernel, exact_pairs, magic_number, snap, update_nearest
+from crust.selection.threads import Ticker, run_in_threads
 
 
 class Clusters:
@@ -54,7 +53,7 @@ class Clusters:
 
     def share(self, candidates: np.ndarray) -> float:
         """The share of the points that these candidates have to look at."""
-        seen = _count(self.rows, candidates, self.medoids, self.begins, self.reach, self.shrink, self.less)
+        seen = _count_pairs(self.rows, candidates, self.medoids, self.begins, self.reach, self.shrink, self.less)
         return float(seen) / (len(candidates) * len(self.order))
 
     @property
@@ -90,7 +89,7 @@ def relative_error(distances: Distances) -> float:
     return 1.05 * (0.5 * distances.dims + 6.0) * UNIT
 
 
-@kernels_float32.kernel
+@kernels_float32.fast_kernel
 def _square(a, b):
     total = np.float32(0.0)
     for t in range(a.shape[0]):
@@ -99,8 +98,8 @@ def _square(a, b):
     return total
 
 
-@kernel
-def _count(rows, candidates, medoids, begins, reach, shrink, less):
+@exact_kernel
+def _count_pairs(rows, candidates, medoids, begins, reach, shrink, less):
     seen = 0
     for e in candidates:
         for c in range(medoids.shape[0]):
@@ -112,7 +111,7 @@ def _count(rows, candidates, medoids, begins, reach, shrink, less):
     return seen
 
 
-@kernel
+@exact_kernel
 def _cluster_bounds(
     rows, candidates, medoids, begins, reach, shrink, less, sorted_rows, order, root, scale, raised, out
 ):
@@ -130,7 +129,7 @@ def _cluster_bounds(
         out[r] = total
 
 
-@kernel
+@exact_kernel
 def _near_clusters(
     rows, candidate, medoids, begins, reach, shrink, less, sorted_rows, order, root, scale, factor, x, limits, nearest,
     magic, found, far,
@@ -153,7 +152,7 @@ def _near_clusters(
     return count, gain
 
 
-HEIGHT = 256  # candidates of one tile
+TILE_CANDIDATES = 256  # candidates of one tile
 FIRST_LOOK, SETTLE = 16, 4  # how many stale bounds are renewed, how many gains settled, in one go
 CLUSTERED, GROWTH = 32, 1.2  # from how many medoids on, and how often, clusters are made
 WORTH_CLUSTERS = 1 / 6  # of the points: above this share, all of them in tiles are looked at faster
@@ -180,7 +179,7 @@ class Gains:
         self.looked = np.full(n, -1, np.int64)  # at which pick the bound was last computed
         self.done = 0
         self._products = not distances.exact and not distances.few and distances.root
-        self._buffers = np.empty((threads, HEIGHT * min(self.points, TILE_COLUMNS)), np.float32)
+        self._buffers = np.empty((threads, TILE_CANDIDATES * min(self.points, TILE_COLUMNS)), np.float32)
         self._clusters: Clusters | None = None
         self._next_clusters = CLUSTERED
         self._rows: np.ndarray | None = None  # the points in float32, one a row
@@ -195,7 +194,7 @@ class Gains:
             best, gain, near = int(candidates[0]), 0.0, self._settle(candidates[:1])[1]
         else:
             best, gain, near = self._best(candidates)
-            if gain <= self.bound / (FINER * self.points) and self._rescale():
+            if gain <= self.bound / (REFINE_RATIO * self.points) and self._rescale():
                 best, gain, near = self._best(candidates)
         self._take(best, near[best])
         return best, gain
@@ -235,13 +234,13 @@ class Gains:
 
     def _look(self, candidates: np.ndarray) -> None:
         """Renew the upper bounds, from approximate distances."""
-        for first in range(0, len(candidates), HEIGHT):
-            some = candidates[first : first + HEIGHT]
+        for first in range(0, len(candidates), TILE_CANDIDATES):
+            block = candidates[first : first + TILE_CANDIDATES]
             # the slack: gains are compared as sums of rounded distances
-            sums = self._sums(some) if self._clusters is None else self._cluster_sums(some, self._clusters)
-            found = sums * (1 + 2 * kernels_float32.SUM_ERROR) + 2 * self.slack
-            self.bounds[some] = np.minimum(self.bounds[some], found)
-            self.looked[some] = self.done
+            sums = self._sums(block) if self._clusters is None else self._cluster_sums(block, self._clusters)
+            upper = sums * (1 + 2 * kernels_float32.SUM_ERROR) + 2 * self.slack
+            self.bounds[block] = np.minimum(self.bounds[block], upper)
+            self.looked[block] = self.done
 
     def _sums(self, some: np.ndarray) -> np.ndarray:
         distances = self.distances
@@ -259,7 +258,7 @@ class Gains:
                 np.matmul(rows, distances.y[columns].T, out=tile)
                 _product_bounds(tile, norms, distances.norms[columns], distances.scale, raised, parts[slot])
             else:
-                _bounds(distances.tile(some, columns.start, columns.stop, buffer), raised, parts[slot])
+                _add_gain_bounds(distances.tile(some, columns.start, columns.stop, buffer), raised, parts[slot])
 
         self._share_out(range(0, self.points, TILE_COLUMNS), work, len(some))
         return parts.sum(axis=0)
@@ -310,7 +309,7 @@ class Gains:
         return parts.sum(axis=0), near
 
     def _share_out(self, units, work, rows: int) -> None:
-        spread(units, work, self.threads if rows * self.points > WORTH_THREADS else 1, self.ticker)
+        run_in_threads(units, work, self.threads if rows * self.points > WORTH_THREADS else 1, self.ticker)
         self.ticker.step(rows * self.points)
 
     # ------------------------------------------------------------ state
@@ -371,8 +370,8 @@ class Gains:
         return True
 
 
-@kernels_float32.kernel
-def _bounds(tile, raised, gains):
+@kernels_float32.fast_kernel
+def _add_gain_bounds(tile, raised, gains):
     """Add the sums of max(0, raised - distance) of each row; up to 64 terms are added in float32."""
     zero = np.float32(0.0)
     width = tile.shape[1]
@@ -390,7 +389,7 @@ def _bounds(tile, raised, gains):
         gains[r] += total
 
 
-@kernels_float32.kernel
+@kernels_float32.fast_kernel
 def _product_bounds(tile, row_norms, column_norms, scale, raised, gains):
     """The same from inner products."""
     zero, two = np.float32(0.0), np.float32(2.0)
@@ -411,7 +410,7 @@ def _product_bounds(tile, row_norms, column_norms, scale, raised, gains):
         gains[r] += total
 
 
-@kernel
+@exact_kernel
 def _near(tile, candidates, left, x, exact, root, factor, magic, limits, nearest, found, far, ends, gains):
     """For each row the points within their limit, with their exact distances, and the exact gain."""
     width = tile.shape[1]

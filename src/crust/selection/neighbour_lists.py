@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crust.selection.distances import Distances
-from crust.selection.kernels_exact import LEAF, exact_pairs, kernel, snap
-from crust.selection.threads import Ticker, spread
+from crust.selection.kernels_exact import LEAF, exact_kernel, exact_pairs, snap
+from crust.selection.threads import Ticker, run_in_threads
 
 DONE, RESCALE = 0, 1
 
 
-@kernel
+@exact_kernel
 def count_near(tile, rows, limits):
     """How many entries a list of these rows would hold, at the most."""
     total = 0
@@ -31,7 +31,7 @@ def count_near(tile, rows, limits):
     return total
 
 
-@kernel
+@exact_kernel
 def _near_columns(row, limits, own, mask, words, found):
     """Positions where the row is at most the larger of the two limits; eight columns without one are one step."""
     for j in range(row.shape[0]):
@@ -45,7 +45,7 @@ def _near_columns(row, limits, own, mask, words, found):
     return count
 
 
-@kernel
+@exact_kernel
 def append_lists(tile, tile_rows, points, x, exact, root, factor, nearest, limits, begins, ends, names, lengths, start):
     """Append the neighbour lists of `points` (their rows of the tile: `tile_rows`); returns the end, or -1 if full.
 
@@ -82,7 +82,7 @@ def append_lists(tile, tile_rows, points, x, exact, root, factor, nearest, limit
     return at
 
 
-@kernel
+@exact_kernel
 def pairs_from_upper(matrix, x, exact, root, factor, nearest, limits, rows, columns, lengths, counts):
     """All pairs that belong into lists, from the upper triangle of all distances, each settled once.
 
@@ -123,7 +123,7 @@ def pairs_from_upper(matrix, x, exact, root, factor, nearest, limits, rows, colu
     return at
 
 
-@kernel
+@exact_kernel
 def lists_from_pairs(rows, columns, pair_lengths, ends, names, lengths):
     """Put every pair into the lists of both its points; `ends` come as the beginnings."""
     for t in range(rows.shape[0]):
@@ -136,7 +136,7 @@ def lists_from_pairs(rows, columns, pair_lengths, ends, names, lengths):
         ends[j] += 1
 
 
-@kernel
+@exact_kernel
 def list_gains(begins, ends, names, lengths, nearest, picked, magic, gains):
     """Gains of all candidates from their lists; those that are picked already get -1."""
     for e in range(begins.shape[0]):
@@ -146,7 +146,7 @@ def list_gains(begins, ends, names, lengths, nearest, picked, magic, gains):
         gains[e] = -1.0 if picked[e] else total
 
 
-@kernel
+@exact_kernel
 def _refresh(gains, leaf, peaks):
     top = -1.0
     for j in range(leaf * LEAF, min(gains.shape[0], leaf * LEAF + LEAF)):
@@ -154,7 +154,7 @@ def _refresh(gains, leaf, peaks):
     peaks[leaf] = top
 
 
-@kernel
+@exact_kernel
 def pick_from_lists(
     begins, ends, names, lengths, nearest, owner, picked, magic, threshold, gains, picks, pick_gains, done, stop
 ):
@@ -222,38 +222,38 @@ def pick_from_lists(
     return done, DONE
 
 
-ENTRY = 8  # bytes: who (int32) and how far (float32)
+ENTRY_BYTES = 8  # bytes: who (int32) and how far (float32)
 ENTRY_FROM_UPPER = 14  # half a pair of 12 bytes more, while they are built
-SPARSE = 24  # lists pay off once they hold less than one pair in this many
-SAMPLE = 256  # rows from which their size is estimated
-ROWS = 32  # gone through at once, or fewer where they are long
+SPARSE_RATIO = 24  # lists pay off once they hold less than one pair in this many
+SAMPLE_ROWS = 256  # rows from which their size is estimated
+BLOCK_ROWS = 32  # gone through at once, or fewer where they are long
 
 Lists = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
 
 
 def rows_at_once(n: int) -> int:
     """So many that a buffer of them stays small."""
-    return max(1, min(ROWS, 2**22 // n))
+    return max(1, min(BLOCK_ROWS, 2**22 // n))
 
 
 def capacity(distances: Distances, limits: NDArray[np.float32]) -> int:
     """Entries to make room for, judged by some of the rows."""
     n = distances.n
-    sample = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.int64))
+    sample = np.unique(np.linspace(0, n - 1, min(n, SAMPLE_ROWS)).astype(np.int64))
     step = rows_at_once(n)
     buffer = np.empty(step * n, np.float32)
-    found = 0
+    near_pairs = 0
     for first in range(0, len(sample), step):
         rows = sample[first : first + step]
         tile = distances.tile(rows, 0, n, buffer) if distances.stored is None else distances.whole_rows(rows)
-        found += count_near(tile, rows, limits)
-    return int(1.1 * found / len(sample) * n) + 32 * n
+        near_pairs += count_near(tile, rows, limits)
+    return int(1.1 * near_pairs / len(sample) * n) + 32 * n
 
 
 def worthwhile(entries: int, n: int, room: int) -> bool:
     """Whether lists of that many entries are sparse enough, and fit into `room` bytes."""
-    sparse = entries <= n * n / SPARSE + 32 * n or n <= 4 * SPARSE
-    return sparse and entries * ENTRY <= room
+    sparse = entries <= n * n / SPARSE_RATIO + 32 * n or n <= 4 * SPARSE_RATIO
+    return sparse and entries * ENTRY_BYTES <= room
 
 
 def build_from_upper(
@@ -287,7 +287,7 @@ def build_from_upper(
     return begins, ends, names, lengths
 
 
-def build(
+def build_lists(
     distances: Distances,
     nearest: NDArray[np.float32],
     limits: NDArray[np.float32],
@@ -334,5 +334,5 @@ def build(
                 return
             ticker.step(len(points) * n)
 
-    spread(range(threads), work, threads, ticker)
+    run_in_threads(range(threads), work, threads, ticker)
     return None if full else (begins, ends, names, lengths)

@@ -43,7 +43,7 @@ class ShardFile:
 
 @dataclass(frozen=True)
 class Form:
-    """What is done to points before distances are computed: see `prepare`."""
+    """What is done to points before distances are computed: see `prepare_features`."""
 
     metric: str
     exponent: int = 0
@@ -164,14 +164,14 @@ def _ordered(found: dict[str, ShardFile], paths: list[str]) -> Iterator[tuple[st
 
 def describe(paths: list[str]) -> list[ShardFile]:
     """What of these files and folders is on this machine; only the heads of the files are read."""
-    found = []
+    files = []
     for path in map(Path, paths):
         inside = sorted(path.iterdir()) if path.is_dir() else [path] if path.is_file() else []
         for file in inside:
             if path.is_dir() and (file.suffix.lower() != SUFFIX or file.name.startswith(".")):
                 continue
-            found.append(_head(file))
-    return found
+            files.append(_head(file))
+    return files
 
 
 def _head(path: Path) -> ShardFile:
@@ -196,7 +196,7 @@ def _head(path: Path) -> ShardFile:
 
 
 @dataclass(frozen=True)
-class Rows:
+class ShardRows:
     """Some rows of a file, in some form."""
 
     file: ShardFile
@@ -208,7 +208,7 @@ class Rows:
         return self.file.nodes
 
 
-def fetch(wanted: Rows) -> NDArray[np.float64]:
+def fetch(wanted: ShardRows) -> NDArray[np.float64]:
     """The points themselves."""
     return wanted.form.read(wanted.file, wanted.rows)
 
@@ -222,7 +222,7 @@ class Seen:
     zero: NDArray[np.int64]
 
 
-def survey(wanted: Rows) -> Seen:
+def survey(wanted: ShardRows) -> Seen:
     """Look at some rows as they stand in the file."""
     array, start = wanted.file.open()[wanted.rows], wanted.rows.start
     bad = (

@@ -100,16 +100,16 @@ def check_device(device: Any) -> str | None:
     import torch
 
     try:
-        found = torch.device(device)
-        if found.type == "meta":
+        checked = torch.device(device)
+        if checked.type == "meta":
             raise RuntimeError("it holds no values")
-        torch.empty(1, device=found)
+        torch.empty(1, device=checked)
     except Exception:  # each kind of device has errors of its own
-        there = ["cpu"] + [f"cuda:{i}" for i in range(torch.cuda.device_count())]
-        there += ["mps"] if torch.backends.mps.is_available() else []
+        available = ["cpu"] + [f"cuda:{i}" for i in range(torch.cuda.device_count())]
+        available += ["mps"] if torch.backends.mps.is_available() else []
         name = str(device) if isinstance(device, torch.device) else device
-        raise InputError(f"device {name!r} is not there: use {' or '.join(map(repr, there))}") from None
-    return str(found)
+        raise InputError(f"device {name!r} is not there: use {' or '.join(map(repr, available))}") from None
+    return str(checked)
 
 
 def parse_bytes(size: Any, what: str = "the size") -> int:
@@ -128,28 +128,28 @@ def parse_bytes(size: Any, what: str = "the size") -> int:
     """
     count = 0
     if isinstance(size, str):
-        found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-z]*)\s*", size.lower(), re.ASCII)
-        if found and found[2] in _UNITS:
-            count = int(Fraction(found[1]) * _UNITS[found[2]])
+        match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-z]*)\s*", size.lower(), re.ASCII)
+        if match and match[2] in _UNITS:
+            count = int(Fraction(match[1]) * _UNITS[match[2]])
     elif not isinstance(size, bool) and isinstance(size, Real) and math.isfinite(size):
         count = int(float(size))
     if count < 1:
-        raise InputError(f"{what} is {_plain(size)}, but it must be a number of bytes above 0, or such as '2 GiB'")
+        raise InputError(f"{what} is {_as_typed(size)}, but it must be a number of bytes above 0, or such as '2 GiB'")
     return count
 
 
 def _whole_number(value: Any, what: str, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise InputError(f"{what} is {_plain(value)}, but it must be a whole number of at least {least}")
+        raise InputError(f"{what} is {_as_typed(value)}, but it must be a whole number of at least {least}")
     return int(value)
 
 
 def _check_epsilon(epsilon: Any) -> float:
     if not isinstance(epsilon, Real) or not 0 < float(epsilon) < 1:
-        raise InputError(f"epsilon is {_plain(epsilon)}, but it must be a number above 0 and below 1, such as 0.1")
+        raise InputError(f"epsilon is {_as_typed(epsilon)}, but it must be a number above 0 and below 1, such as 0.1")
     return float(epsilon)
 
 
-def _plain(value: Any) -> str:
+def _as_typed(value: Any) -> str:
     """A value as a user would have typed it: 3 rather than np.int64(3)."""
     return str(value) if isinstance(value, Real) else repr(value)

@@ -21,10 +21,10 @@ RANGE = {"euclidean": (-100, 115), "sqeuclidean": (-45, 55), "cosine": (-45, 55)
 
 def group_points(features: Any, index: Any, metric: str) -> tuple[NDArray[np.float64], float]:
     """The points of one group as float64, and by what their distances are to be multiplied afterwards."""
-    return scaled(as_float64(features if index is None else features[index]), metric)
+    return scale_points(as_float64(features if index is None else features[index]), metric)
 
 
-def scaled(points: Any, metric: str) -> tuple[Any, float]:
+def scale_points(points: Any, metric: str) -> tuple[Any, float]:
     """The same points in the range and form that the metric needs: numpy or torch, with the same digits."""
     if metric == "cosine":
         return directions(points), 1.0
@@ -94,5 +94,5 @@ def device_distances(features: Any, index: NDArray[np.int64] | None, metric: str
     tensor = tensor.to(device)
     if metric == "precomputed":
         return DeviceDistances(None, tensor, metric, limit), 1.0
-    points, unit = scaled(tensor.double(), metric)
+    points, unit = scale_points(tensor.double(), metric)
     return DeviceDistances(points, None, metric, limit), unit

@@ -37,13 +37,12 @@ from numpy.typing import NDArray
 
 from crust.errors import InputError
 from crust.selection import input_checks, kernels_exact, prepare_features
-from crust.selection.assignment import WORTH_THREADS, complete, diameter, part_of
+from crust.selection.assignment import WORTH_THREADS, Picks, complete, diameter, part_of
 from crust.selection.distances import Distances
-from crust.selection.kernels_exact import BLOCK, kernel, snapped_sum
+from crust.selection.kernels_exact import BLOCK, exact_kernel, magic_number, snapped_sum
 from crust.selection.lazy_stochastic import Lazy, gain_of_row
 from crust.selection.options import check_options
-from crust.selection.picks import Picks, magic_number
-from crust.selection.threads import Ticker, spread
+from crust.selection.threads import Ticker, run_in_threads
 
 
 @dataclass
@@ -108,7 +107,7 @@ class Sieves:
 
         busy = [exponent for exponent, sieve in self.sieves.items() if len(sieve.picks) < self.room]
         threads = self.threads if tile.size * len(busy) > WORTH_THREADS else 1
-        spread(busy, work, threads, self.ticker)
+        run_in_threads(busy, work, threads, self.ticker)
 
     def _exponent(self, value: float) -> int:
         return math.floor(math.log(value) / math.log1p(self.epsilon))
@@ -140,7 +139,7 @@ class Sieves:
             sieve.value = self.whole - float(snapped_sum(sieve.nearest, self.magic))
 
 
-@kernel
+@exact_kernel
 def _single_gains(tile, base, magic):
     terms, out = np.empty(BLOCK), np.empty(tile.shape[0])
     for r in range(tile.shape[0]):
@@ -148,7 +147,7 @@ def _single_gains(tile, base, magic):
     return out
 
 
-@kernel
+@exact_kernel
 def _take(tile, begin, threshold, nearest, magic, taken):
     """Take the rows that gain enough, as long as there is room; returns how many, and what they gain together."""
     terms = np.empty(BLOCK)
@@ -245,7 +244,7 @@ def exact_between(
         )
         ticker.step(len(rows) * m)
 
-    spread(range(0, len(points), SPLIT), work, threads if out.size * len(targets) > 2**20 else 1, ticker)
+    run_in_threads(range(0, len(points), SPLIT), work, threads if out.size * len(targets) > 2**20 else 1, ticker)
     return out
 
 

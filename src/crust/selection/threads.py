@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 
-class Stopped(Exception):
+class WorkStopped(Exception):
     """Raised in worker threads once the caller has given up."""
 
 
@@ -23,9 +23,9 @@ class Ticker:
         self._lock = threading.Lock()
 
     def step(self, amount: float = 0.0) -> None:
-        """Count `amount` of work; raises `Stopped` where the caller gave up."""
+        """Count `amount` of work; raises `WorkStopped` where the caller gave up."""
         if self.stopped:
-            raise Stopped
+            raise WorkStopped
         if amount:
             with self._lock:
                 self.done += amount
@@ -33,7 +33,7 @@ class Ticker:
                     self._report(self.done, self.total)
 
 
-def spread(units: Iterable[Any], work: Callable[[Any, int], None], threads: int, ticker: Ticker) -> None:
+def run_in_threads(units: Iterable[Any], work: Callable[[Any, int], None], threads: int, ticker: Ticker) -> None:
     """Call `work(unit, slot)` for every unit on `threads` threads; `slot` tells the threads apart.
 
     The first exception ends the work and is raised here. Ctrl-C stops the threads before it is raised.

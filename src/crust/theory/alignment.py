@@ -13,10 +13,9 @@ from torch import nn
 
 from crust.errors import InputError
 from crust.theory.gram import precision_of
-from crust.theory.inputs import inputs_of, label_rows, labels_of, members_of, residual_rows, usual_loss
+from crust.theory.inputs import given_labels, inputs_of, label_rows, members_of, residual_rows, usual_loss
 from crust.theory.jacobian import Jacobian
-from crust.theory.singular_spaces import Spaces
-from crust.theory.spectrum import Cut
+from crust.theory.spectrum import Cut, Spaces
 
 __all__ = ["Aligned", "Alignment", "Share", "alignment"]
 
@@ -102,16 +101,16 @@ class Alignment:
         """A pandas table: a row a set; of random subsets mean and standard deviation."""
         import pandas as pd
 
-        rows = [{"set": name, **_row(one)} for name, one in self.sets.items()]
+        rows = [{"set": name, **_alignment_row(one)} for name, one in self.sets.items()]
         if self.random:
-            drawn = pd.DataFrame([_row(one) for one in self.random])
+            drawn = pd.DataFrame([_alignment_row(one) for one in self.random])
             rows.append({"set": f"random, mean of {len(drawn)}", **drawn.mean().to_dict()})
             if len(drawn) > 1:
                 rows.append({"set": "random, standard deviation", **drawn.std().to_dict()})
         return pd.DataFrame(rows)
 
 
-def _row(one: Aligned) -> dict[str, float]:
+def _alignment_row(one: Aligned) -> dict[str, float]:
     found: dict[str, float] = {"examples": one.examples, "rank": one.rank, "chance": one.chance}
     for name in ("labels", "residual", "error"):
         share = getattr(one, name)
@@ -166,7 +165,7 @@ def alignment(
     jacobian = _jacobian(model, data, memory_limit)
     n, outputs = jacobian.n, jacobian.outputs
     loss = usual_loss(loss, outputs)
-    y = label_rows(labels_of(data, labels), outputs, n, loss)
+    y = label_rows(given_labels(data, labels), outputs, n, loss)
     truth = None if true_labels is None else label_rows(true_labels, outputs, n, loss, "true labels")
     members = None if coreset is None else members_of(coreset, n)[0]
     if repeats < 0:
@@ -221,7 +220,7 @@ def _aligned(spaces: Spaces, index: NDArray[np.int64], vectors: dict[str, NDArra
     order = None if whole and np.array_equal(index, np.arange(len(index))) else index
     found = spaces.of(order)
     basis = found.cut(_at_most(cut, len(found.left)))
-    shares = {name: _share(basis, rows) for name, rows in vectors.items()}
+    shares = {name: _share_in_basis(basis, rows) for name, rows in vectors.items()}
     error = shares.get("error")
     return Aligned(
         len(index),
@@ -238,7 +237,7 @@ def _at_most(cut: Cut, most: int) -> Cut:
     return min(cut, most) if isinstance(cut, (int, np.integer)) and cut > most else cut
 
 
-def _share(basis: NDArray[np.float64], rows: NDArray[np.float64]) -> Share:
+def _share_in_basis(basis: NDArray[np.float64], rows: NDArray[np.float64]) -> Share:
     vector = rows.reshape(-1)
     inside = float(np.square(basis.T @ vector).sum())
     whole = float(np.square(vector).sum())

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from torch import nn
 
 from crust.errors import InputError
-from crust.theory.gram import check_memory, gram, precision_of
-from crust.theory.inputs import inputs_of, label_rows, labels_of, members_of, residual_rows, usual_loss
+from crust.theory.gram import check_gram_memory, gram, precision_of
+from crust.theory.inputs import given_labels, inputs_of, label_rows, members_of, residual_rows, usual_loss
 from crust.theory.jacobian import Jacobian
-from crust.theory.weighted_jacobian import Weighted, largest, least, main_clusters, roots_of
+from crust.theory.weighted_jacobian import Weighted, largest_eigenvalue, least, main_clusters, roots_of
 
 __all__ = ["Bound", "CoresetQuality", "Errors", "coreset_quality"]
 
@@ -155,9 +155,9 @@ def make_problem(
     jacobian = Jacobian(model, inputs, torch.float32, memory_limit)
     n, outputs = jacobian.n, jacobian.outputs
     loss = usual_loss(loss, outputs)
-    y = label_rows(labels_of(data, labels), outputs, n, loss)
+    y = label_rows(given_labels(data, labels), outputs, n, loss)
     truth = None if true_labels is None else label_rows(true_labels, outputs, n, loss, "true labels")
-    check_memory(jacobian)
+    check_gram_memory(jacobian)
     if precision_of(*jacobian.shape) == torch.float64:
         jacobian = Jacobian(model, inputs, torch.float64, memory_limit)
     residual = residual_rows(jacobian.logits.double().cpu().numpy(), y, loss)
@@ -220,7 +220,7 @@ def quality_of(
     found = Weighted(problem.matrix, outputs, index, r)
     count = len(np.unique(problem.y, axis=0)) if clusters is None else clusters
     main = main_clusters(found, count)
-    noise = _noise(problem, index, r, main)
+    noise = _noise_shares(problem, index, r, main)
     reference = problem.reference
     rng = np.random.default_rng(seed)
     drawn = [np.sort(rng.choice(n, len(index), replace=False)) for _ in range(repeats)]
@@ -235,7 +235,7 @@ def quality_of(
         **noise,
         errors=reference.errors(found),
         random=[reference.errors(Weighted(problem.matrix, outputs, each, equal)) for each in drawn],
-        bounds=_bounds(found, main),
+        bounds=_singular_value_bounds(found, main),
     )
 
 
@@ -252,7 +252,7 @@ class Reference:
     def errors(self, subset: Weighted) -> Errors:
         """The eigenvalues of Jᵀ D J are those of rootᵀ D root, which is as small as the number of rows."""
         d = subset.difference()
-        far = largest(lambda v: self.root.T @ ((self.root @ v).T * d).T, len(d))
+        far = largest_eigenvalue(lambda v: self.root.T @ ((self.root @ v).T * d).T, len(d))
         left = d * self.residual
         gap = float(np.sqrt(max(float(left @ self.matrix @ left), 0.0)))
         norm = abs(float(np.sqrt(subset.weights).max()) * subset.norm - self.norm)
@@ -265,7 +265,7 @@ class Reference:
         )
 
 
-def _noise(
+def _noise_shares(
     problem: Problem, index: NDArray[np.int64], r: NDArray[np.float64], clusters: NDArray[np.int64]
 ) -> dict[str, Any]:
     wrong = problem.wrong
@@ -280,7 +280,7 @@ def _noise(
     }
 
 
-def _bounds(found: Weighted, main: NDArray[np.int64]) -> list[Bound]:
+def _singular_value_bounds(found: Weighted, main: NDArray[np.int64]) -> list[Bound]:
     """What is said of the singular values of J_r, by us and by the paper."""
     low, high = float(np.sqrt(found.weights).min()), float(np.sqrt(found.weights).max())
     plain, values = found.plain, found.values

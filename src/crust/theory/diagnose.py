@@ -15,8 +15,7 @@ from crust.runs.checkpoints import Reopened
 from crust.theory.alignment import Alignment, alignment_of
 from crust.theory.coreset_quality import CoresetQuality, Errors, Problem, make_problem, quality_of
 from crust.theory.guarantee import Guarantee, guarantee_of
-from crust.theory.singular_spaces import Spaces
-from crust.theory.spectrum import Cut, Spectrum, gram_spectrum
+from crust.theory.spectrum import Cut, Spaces, Spectrum, gram_spectrum
 
 SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 
@@ -32,7 +31,7 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Size:
+class CoresetSize:
     """A coreset of one size, chosen as the run chooses, and random ones beside it."""
 
     share: float
@@ -52,13 +51,13 @@ class Diagnosis:
     cut: Cut
     noise: float | None
     moments: list[Moment]
-    sizes: list[Size] = field(default_factory=list)
+    sizes: list[CoresetSize] = field(default_factory=list)
     guarantee: Guarantee | None = None
 
     def summary(self) -> dict[str, Any]:
         """All of it as plain numbers that JSON can hold; of long spectra every value that a plot needs."""
         return dict(
-            _plain(
+            _as_json(
                 {
                     "name": self.name,
                     "method": self.method,
@@ -171,7 +170,7 @@ def _sizes(
     shares: Sequence[float],
     repeats: int,
     say: Callable[[str], None],
-) -> list[Size]:
+) -> list[CoresetSize]:
     found = []
     if not hasattr(run.own, "fraction"):
         return []
@@ -180,7 +179,7 @@ def _sizes(
         members = run.choice(epoch, rows, share)
         if members is not None:
             quality = quality_of(problem, members.indices, members.weights, None, repeats)
-            found.append(Size(share, quality.errors, quality.random))
+            found.append(CoresetSize(share, quality.errors, quality.random))
     return found
 
 
@@ -227,14 +226,14 @@ def _guarantee(found: Guarantee) -> dict[str, Any]:
     return {**{name: getattr(found, name) for name in names}, "premises": premises, "outcome": outcome}
 
 
-def _plain(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     """Numbers, lists and dicts; what is not finite becomes None, since JSON has no name for it."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _plain(dataclasses.asdict(value))
+        return _as_json(dataclasses.asdict(value))
     if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
+        return {name: _as_json(part) for name, part in value.items()}
     if isinstance(value, (list, tuple, np.ndarray)):
-        return [_plain(part) for part in value]
+        return [_as_json(part) for part in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):

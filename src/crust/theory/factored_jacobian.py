@@ -22,10 +22,10 @@ from crust._util.torch_modules import evaluating
 if TYPE_CHECKING:
     from crust.theory.jacobian import Jacobian
 
-PROBED = 3  # examples on which the products are held against the gradients themselves
+PROBED_EXAMPLES = 3  # examples on which the products are held against the gradients themselves
 
 
-class Rows(NamedTuple):
+class FactoredRows(NamedTuple):
     """The rows of some examples."""
 
     dense: Tensor  # (b·C, columns of all other parameters)
@@ -33,7 +33,7 @@ class Rows(NamedTuple):
     inputs: list[Tensor]  # of each layer: a, and 1 where it has a bias, (b, in + 1)
 
 
-def products(one: Rows, other: Rows) -> Tensor:
+def products(one: FactoredRows, other: FactoredRows) -> Tensor:
     """The inner products of all rows of one with all of another, in float64."""
     found = (one.dense @ other.dense.T).double()
     for slope, a, slope2, a2 in zip(one.slopes, one.inputs, other.slopes, other.inputs, strict=True):
@@ -41,7 +41,7 @@ def products(one: Rows, other: Rows) -> Tensor:
     return found
 
 
-def products_of_change(before: Rows, after: Rows) -> Tensor:
+def products_of_change(before: FactoredRows, after: FactoredRows) -> Tensor:
     """The inner products of the rows of `after - before`, in float64."""
     change = after.dense - before.dense
     found = (change @ change.T).double()
@@ -92,20 +92,20 @@ class Factors:
         """How many examples' rows are computed together."""
         return self.jacobian.at_once(self.columns)
 
-    def rows(self, index: NDArray[np.int64], parameters: dict[str, Tensor] | None = None) -> Rows:
+    def rows(self, index: NDArray[np.int64], parameters: dict[str, Tensor] | None = None) -> FactoredRows:
         """The rows of some examples; at other weights, where these are given."""
         jacobian, here = self.jacobian, parameters or self.jacobian.parameters
         if not self.layers:
-            return Rows(jacobian.rows(index, here), [], [])
+            return FactoredRows(jacobian.rows(index, here), [], [])
         with evaluating(jacobian.model):
             parts = [self._some(here, some) for some in jacobian.chunks(index, self.at_once())]
-        return Rows(
+        return FactoredRows(
             torch.cat([part.dense for part in parts]),
             [torch.cat(layer) for layer in zip(*(part.slopes for part in parts), strict=True)],
             [torch.cat(layer) for layer in zip(*(part.inputs for part in parts), strict=True)],
         )
 
-    def _some(self, parameters: dict[str, Tensor], index: NDArray[np.int64]) -> Rows:
+    def _some(self, parameters: dict[str, Tensor], index: NDArray[np.int64]) -> FactoredRows:
         jacobian, x = self.jacobian, self.jacobian.pick(index)
         caught: dict[str, Tensor] = {}
         with _on_outputs(self.layers, lambda name, a, z: caught.update({name: a.detach()})):
@@ -124,7 +124,7 @@ class Factors:
         dense, slopes = vmap(jacrev(one, argnums=(0, 1)), in_dims=(None, None, 0))(rest, nudges, x)
         b = len(index) * jacobian.outputs
         none = [inputs[0].new_zeros(b, 0)]
-        return Rows(
+        return FactoredRows(
             torch.cat([value.detach().reshape(b, -1) for value in dense.values()] or none, 1),
             [slopes[name].detach().reshape(b, -1) for name in self.layers],
             inputs,
@@ -132,7 +132,7 @@ class Factors:
 
     def _hold(self) -> bool:
         """Whether the products are those of the gradients: a network may use a layer's weights in other ways too."""
-        jacobian, index = self.jacobian, np.arange(min(PROBED, self.jacobian.n))
+        jacobian, index = self.jacobian, np.arange(min(PROBED_EXAMPLES, self.jacobian.n))
         generator = torch.Generator().manual_seed(0)
         u = torch.randn(len(index) * jacobian.outputs, 1, generator=generator, dtype=torch.float64)
         u = u.to(jacobian.device, jacobian.dtype)
@@ -161,7 +161,7 @@ def _candidates(jacobian: Jacobian) -> dict[str, nn.Linear]:
     def count(name: str, a: Tensor, z: Tensor) -> None:
         calls[name] += 1 if a.ndim == 2 and len(a) == size else 2
 
-    index = np.arange(min(PROBED, jacobian.n))
+    index = np.arange(min(PROBED_EXAMPLES, jacobian.n))
     size = len(index)
     with evaluating(model), _on_outputs(layers, count):
         jacobian.values(jacobian.parameters, jacobian.pick(index))

@@ -13,19 +13,19 @@ from crust.theory.factored_jacobian import products
 from crust.theory.jacobian import Jacobian, shown
 
 log = logging.getLogger("crust")
-DOUBLE = 2**26  # numbers in a Jacobian whose rows are still computed in float64
-LARGEST = 6000  # rows of a Gram matrix whose full decomposition is still quick
+FLOAT64_ENTRIES = 2**26  # numbers in a Jacobian whose rows are still computed in float64
+QUICK_GRAM_ROWS = 6000  # rows of a Gram matrix whose full decomposition is still quick
 
 
 def precision_of(rows: int, columns: int) -> torch.dtype:
     """float64 while the Jacobian is small, so that small singular values are right too."""
-    return torch.float64 if rows * columns <= DOUBLE else torch.float32
+    return torch.float64 if rows * columns <= FLOAT64_ENTRIES else torch.float32
 
 
 def is_quick(jacobian: Jacobian) -> bool:
     """Whether the Gram matrix fits and can be decomposed in little time."""
     rows = jacobian.shape[0]
-    return rows <= LARGEST and needed(rows) <= jacobian.memory
+    return rows <= QUICK_GRAM_ROWS and needed(rows) <= jacobian.memory
 
 
 def needed(rows: int) -> float:
@@ -33,7 +33,7 @@ def needed(rows: int) -> float:
     return 8.0 * 4 * rows * rows
 
 
-def check_memory(jacobian: Jacobian) -> None:
+def check_gram_memory(jacobian: Jacobian) -> None:
     """Refuse what would not fit, before anything is computed."""
     rows = jacobian.shape[0]
     if needed(rows) > jacobian.memory:
@@ -57,7 +57,7 @@ def gram(jacobian: Jacobian) -> NDArray[np.float64]:
         >>> gram(Jacobian(nn.Linear(2, 1, bias=False), torch.tensor([[1.0, 2.0], [3.0, 4.0]]))).tolist()
         [[5.0, 11.0], [11.0, 25.0]]
     """
-    check_memory(jacobian)
+    check_gram_memory(jacobian)
     outputs, size = jacobian.outputs, jacobian.shape[0]
     found = np.empty((size, size))
     free = (jacobian.memory - needed(size) / 2) / 3
@@ -78,11 +78,11 @@ def gram(jacobian: Jacobian) -> NDArray[np.float64]:
     return (found + found.T) / 2
 
 
-def spread(index: NDArray[np.int64], outputs: int) -> NDArray[np.int64]:
+def jacobian_rows(index: NDArray[np.int64], outputs: int) -> NDArray[np.int64]:
     """The rows of the Jacobian that belong to some examples.
 
     Example:
-        >>> spread(np.array([2, 0]), 2).tolist()
+        >>> jacobian_rows(np.array([2, 0]), 2).tolist()
         [4, 5, 0, 1]
     """
     return (np.asarray(index)[:, None] * outputs + np.arange(outputs)).reshape(-1)

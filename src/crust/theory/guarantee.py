@@ -172,7 +172,7 @@ class Guarantee:
         )
 
 
-SMALL = 0.1  # what the paper calls much smaller
+MUCH_SMALLER = 0.1  # what the paper calls much smaller
 SQUARED_ONLY = "Only for the squared loss are η, τ and 4‖r⁰‖/α a promise: with cross-entropy the descent is measured"
 CARRIES_OVER = "For any loss α, β, ρ, ε and the alignment of labels stand: they are the network's and the data's own"
 SCALAR_ONLY = "The theorem is for scalar outputs: here it is read entry by entry for one-hot rows, with a margin of 1"
@@ -278,13 +278,13 @@ def guarantee_of(problem: Problem, coreset: Any, weights: Any, clusters: Any, ma
         Premise(
             "μ ≪ α, J_r outside of the support subspace",
             largest_outside(found.scaled, basis),
-            SMALL * alpha,
+            MUCH_SMALLER * alpha,
             why="the corollary has μ = 0; at most a tenth of α is taken as that",
         ),
         Premise(
             "f⁰ - ỹ in the support subspace: share outside",
             float(np.linalg.norm(outside) / max(float(np.linalg.norm(apart)), 1e-300)),
-            SMALL,
+            MUCH_SMALLER,
             why="the corollary has 0; at most a tenth is taken as that",
         ),
         Premise(

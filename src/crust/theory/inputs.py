@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from crust.data import Examples, batches, from_dataset
 from crust.errors import InputError, choices
 from crust.gradients import LOSSES
-from crust.gradients.per_example import matrix, one_hot, targets
+from crust.gradients.per_example import label_mask, label_tensor, logit_matrix
 from crust.selection import Coreset
 
 BATCH = 256
@@ -42,7 +42,7 @@ def inputs_of(data: Any) -> Any:
     return torch.cat(parts)
 
 
-def labels_of(data: Any, labels: Any) -> Any:
+def given_labels(data: Any, labels: Any) -> Any:
     """The given labels: those that are named, else those that the data brings along."""
     if labels is not None:
         return labels
@@ -69,12 +69,12 @@ def label_rows(labels: Any, outputs: int, n: int, loss: str, what: str = "labels
         >>> label_rows([0.5, -1], 1, 2, "squared").tolist()
         [[0.5], [-1.0]]
     """
-    y = targets(labels, loss if outputs == 1 else "cross-entropy")
+    y = label_tensor(labels, loss if outputs == 1 else "cross-entropy")
     if len(y) != n:
         raise InputError(f"there are {len(y)} {what} for {n} examples: give one an example")
     rows = torch.zeros(n, outputs)
-    matrix(rows, y, loss)  # refuses labels that do not fit
-    found = y[:, None] if outputs == 1 else one_hot(rows, y)
+    logit_matrix(rows, y, loss)  # refuses labels that do not fit
+    found = y[:, None] if outputs == 1 else label_mask(rows, y)
     return found.double().numpy()
 
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, jacrev, jvp, vjp, vmap
 
 from crust._util.malloc import keep_freed
-from crust._util.torch_modules import cut, device_of, evaluating, logits_of, move
+from crust._util.torch_modules import device_of, evaluating, logits_of, slice_batch, to_device
 from crust.errors import InputError
 from crust.theory.factored_jacobian import Factors
 
@@ -100,7 +100,7 @@ class Jacobian:
         found = []
         with evaluating(self.model):
             for first in range(0, self.n, 256):
-                x = cut(self.inputs, first, first + 256)
+                x = slice_batch(self.inputs, first, first + 256)
                 try:
                     out = self.values(self.parameters, x)
                 except InputError:
@@ -117,7 +117,7 @@ class Jacobian:
     def _cast(self, value: Any) -> Any:
         if isinstance(value, Mapping):
             return {name: self._cast(part) for name, part in value.items()}
-        value = move(value, self.device)
+        value = to_device(value, self.device)
         return value.to(self.dtype) if value.is_floating_point() else value
 
     # ------------------------------------------------------------ rows

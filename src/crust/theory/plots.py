@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust._util.plot_style import png
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ ERRORS = {
 }
 
 
-def pictures(summary: dict[str, Any]) -> dict[str, bytes]:
+def diagnosis_plots(summary: dict[str, Any]) -> dict[str, bytes]:
     """The plots of a diagnosis as PNG, by name; those without data are left out."""
     drawn: dict[str, Draw] = {"spectrum": draw_spectrum, "alignment": draw_alignment}
     if summary["sizes"]:
         drawn["epsilon"] = draw_sizes
-    return {name: _picture([draw], summary) for name, draw in drawn.items()}
+    return {name: _plot_png([draw], summary) for name, draw in drawn.items()}
 
 
 def write_picture(path: str | Path, summary: dict[str, Any]) -> None:
@@ -42,7 +42,7 @@ def write_picture(path: str | Path, summary: dict[str, Any]) -> None:
     draws: list[Draw] = [draw_spectrum, draw_alignment]
     if summary["sizes"]:
         draws.append(draw_sizes)
-    write_whole(path, _picture(draws, summary))
+    write_atomic(path, _plot_png(draws, summary))
 
 
 def draw_spectrum(axes: Axes, summary: dict[str, Any]) -> None:
@@ -115,5 +115,5 @@ def shown_cut(cut: Any) -> str:
     return f"{cut:.0%} of the energy" if isinstance(cut, float) else f"rank {cut}"
 
 
-def _picture(draws: list[Draw], summary: dict[str, Any]) -> bytes:
+def _plot_png(draws: list[Draw], summary: dict[str, Any]) -> bytes:
     return png([partial(draw, summary=summary) for draw in draws], width=5.2, height=4.0)

@@ -1,13 +1,14 @@
 """Where a spectrum is cut into information space and nuisance space.
 
-`spectrum`: the singular values of a network's Jacobian.
+`spectrum`: the singular values of a network's Jacobian. `Spaces`: the left singular vectors of the Jacobian of any
+subset, from the Gram matrix where it fits, else matrix-free.
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from crust.errors import InputError, choices
-from crust.theory.gram import gram, is_quick, precision_of
+from crust.theory.gram import gram, is_quick, jacobian_rows, precision_of
 from crust.theory.inputs import inputs_of
 from crust.theory.jacobian import Jacobian, memory_of, shown
 from crust.theory.lanczos import leading
@@ -81,9 +82,9 @@ def _unknown(cut: Any) -> InputError:
 
 log = logging.getLogger("crust")
 METHODS = ("auto", "exact", "gram", "lanczos")
-EXACT = 2 * 10**7  # numbers in a Jacobian that is still decomposed as a whole
-STEPS = 12
-USUAL = 5  # steps that usually suffice
+EXACT_ENTRIES = 2 * 10**7  # numbers in a Jacobian that is still decomposed as a whole
+MAX_LANCZOS_STEPS = 12
+USUAL_LANCZOS_STEPS = 5  # steps that usually suffice
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,10 +166,10 @@ def spectrum(
     inputs = inputs_of(data)
     small = Jacobian(model, inputs, torch.float32, memory_limit)
     numbers = small.shape[0] * small.shape[1]
-    if method == "auto" and numbers <= EXACT and 32 * numbers <= small.memory:
+    if method == "auto" and numbers <= EXACT_ENTRIES and 32 * numbers <= small.memory:
         method = "exact"
     elif method == "auto":
-        work = USUAL * 4.0 * (int(k) + 10) * small.m  # of lanczos, for each row
+        work = USUAL_LANCZOS_STEPS * 4.0 * (int(k) + 10) * small.m  # of lanczos, for each row
         quick = is_quick(small) and small.shape[0] * small.factors.columns <= work
         method = "gram" if quick else "lanczos"
     if method == "exact":
@@ -237,7 +238,7 @@ def lanczos_spectrum(
     k = min(k, n, m)
     by_rows = jacobian.outputs <= 2 * k if by == "auto" else by == "rows"
     block = min(m, k + 10 if by_rows else max(8, -(-k // 4)))
-    steps = STEPS if by_rows else 4 * STEPS
+    steps = MAX_LANCZOS_STEPS if by_rows else 4 * MAX_LANCZOS_STEPS
     each = 4.0 * block * (2 * m + 5 * n)  # a block, its image, and the decomposition of the images
     afford = int((jacobian.memory / 2 - 12.0 * block * m) // each)
     if afford * block < k or afford < 2:
@@ -284,3 +285,55 @@ def lanczos_spectrum(
     left = found.left.cpu().numpy() if vectors else None
     errors = found.errors.cpu().numpy()
     return Spectrum(values, errors, (n, m), jacobian.outputs, energy, "lanczos", found.steps, left)
+
+
+class Space(NamedTuple):
+    """Singular values, largest first, left vectors, and the sum of all squared values."""
+
+    values: NDArray[np.float64]
+    left: NDArray[np.float64]
+    energy: float
+
+    def cut(self, cut: Cut) -> NDArray[np.float64]:
+        """An orthonormal basis of the information space."""
+        return self.left[:, : rank_of(self.values, cut, self.energy, len(self.left))]
+
+
+class Spaces:
+    """The spaces of one network on one dataset.
+
+    Args:
+        jacobian: of all examples.
+        k: how many leading values are computed where the Gram matrix is too large.
+        seed: for these.
+        matrix: the Gram matrix, where it is known.
+
+    Example:
+        >>> import torch
+        >>> jacobian = Jacobian(torch.nn.Linear(2, 1, bias=False), torch.tensor([[3.0, 0.0], [0.0, 4.0], [0.0, 1.0]]))
+        >>> Spaces(jacobian).of(np.array([0, 1])).values.tolist()
+        [4.0, 3.0]
+    """
+
+    def __init__(self, jacobian: Jacobian, k: int = 50, seed: int = 0, matrix: NDArray[np.float64] | None = None):
+        self.jacobian, self.k, self.seed = jacobian, k, seed
+        if matrix is None and is_quick(jacobian):
+            matrix = gram(jacobian)
+        self.matrix = matrix
+
+    def of(self, index: NDArray[np.int64] | None = None, weights: NDArray[np.float64] | None = None) -> Space:
+        """The space of some examples, or of all; with weights r, that of diag(√r) J."""
+        if self.matrix is None:
+            found = lanczos_spectrum(self.jacobian, index, weights, self.k, True, 1e-3, self.seed)
+            assert found.left is not None
+            return Space(found.singular_values, found.left, found.energy)
+        part = self.matrix
+        if index is not None:
+            rows = jacobian_rows(index, self.jacobian.outputs)
+            part = part[np.ix_(rows, rows)]
+        if weights is not None:
+            roots = np.repeat(np.sqrt(weights), self.jacobian.outputs)
+            part = part * roots[:, None] * roots
+        squares, vectors = np.linalg.eigh(part)
+        values = np.sqrt(np.maximum(squares[::-1], 0.0))
+        return Space(values, vectors[:, ::-1], float(np.trace(part)))

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from crust.errors import InputError
 from crust.selection import select
-from crust.theory.gram import spread
+from crust.theory.gram import jacobian_rows
 
 Matrix = NDArray[np.float64]
-DENSE = 300  # up to this size all eigenvalues are found as quickly as one
+DENSE_SIZE = 300  # up to this size all eigenvalues are found as quickly as one
 
 
 class Weighted:
@@ -33,7 +33,7 @@ class Weighted:
 
     def __init__(self, matrix: Matrix, outputs: int, index: NDArray[np.int64], weights: NDArray[np.float64]):
         self.whole, self.outputs, self.index, self.weights = matrix, outputs, index, weights
-        rows = spread(index, outputs)
+        rows = jacobian_rows(index, outputs)
         self.matrix = matrix[np.ix_(rows, rows)]  # J_S J_Sᵀ
         self.roots = np.repeat(np.sqrt(weights), outputs)
 
@@ -55,12 +55,12 @@ class Weighted:
     @cached_property
     def norm(self) -> float:
         """‖J_S‖."""
-        return float(np.sqrt(largest(lambda v: self.matrix @ v, len(self.matrix))))
+        return float(np.sqrt(largest_eigenvalue(lambda v: self.matrix @ v, len(self.matrix))))
 
     def difference(self) -> NDArray[np.float64]:
         """The diagonal of D in JᵀJ - J_Sᵀ R J_S = Jᵀ D J: one, less the weight of what was chosen."""
         d = np.ones(len(self.whole))
-        d[spread(self.index, self.outputs)] -= self.roots**2
+        d[jacobian_rows(self.index, self.outputs)] -= self.roots**2
         return d
 
     def cluster_basis(self, clusters: NDArray[np.int64], weighted: bool) -> Matrix:
@@ -77,14 +77,14 @@ class Weighted:
         return flat / np.linalg.norm(flat, axis=0)
 
 
-def largest(apply: Callable[[Matrix], Matrix], size: int) -> float:
+def largest_eigenvalue(apply: Callable[[Matrix], Matrix], size: int) -> float:
     """The largest magnitude of an eigenvalue of a symmetric matrix, given by its products with columns.
 
     Example:
-        >>> largest(lambda v: np.diag([1.0, -3.0, 2.0]) @ v, 3)
+        >>> largest_eigenvalue(lambda v: np.diag([1.0, -3.0, 2.0]) @ v, 3)
         3.0
     """
-    if size <= DENSE:
+    if size <= DENSE_SIZE:
         return float(np.abs(np.linalg.eigvalsh(apply(np.eye(size)))).max())
     from scipy.sparse.linalg import LinearOperator, eigsh
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.errors import InputError
 
 FORMAT = 2
@@ -80,8 +80,8 @@ def save(folder: Path, number: int, state: dict[str, Any], every: int | None = N
     shutil.rmtree(part, ignore_errors=True)
     try:
         part.mkdir(parents=True)
-        write_whole(part / "tensors.safetensors", body)
-        write_whole(part / "state.json", _line(head) + b"\n" + described)
+        write_atomic(part / "tensors.safetensors", body)
+        write_atomic(part / "state.json", _line(head) + b"\n" + described)
         shutil.rmtree(target, ignore_errors=True)
         part.replace(target)
     except (OSError, InputError) as error:

@@ -13,9 +13,9 @@ from torch import nn
 
 from crust import gradients
 from crust._util import seeding
-from crust._util.torch_modules import evaluating, run
+from crust._util.torch_modules import evaluating, forward_logits
 from crust.data import batches
-from crust.data.batches import cut, walk
+from crust.data.batches import split_batches, walk
 from crust.training.distributed import Processes
 from crust.training.evaluation import Prediction, Tap, predict
 from crust.training.method import Known, Output
@@ -153,7 +153,7 @@ class Context:
         model = self.processes.bare(self.networks[network])
         tap = self.tap(network, x) if features else None
         with evaluating(model), self.processes.accelerator.autocast():
-            logits = run(model, x).float()
+            logits = forward_logits(model, x).float()
         self.cost.spend(forward=len(logits))
         return Output(logits, None if tap is None else tap.take())
 
@@ -184,7 +184,7 @@ class Context:
                 "channels_last": self.settings.channels_last,
             }
             if train_mode:
-                pieces = walk(seen, cut(mine, self.settings.batch_size), **options)
+                pieces = walk(seen, split_batches(mine, self.settings.batch_size), **options)
             else:
                 pieces = batches(seen, mine, self.settings.eval_batch_size, **options)
             place = (self.settings.seed, "look", self.stage, self.epoch, self.processes.rank)
@@ -201,7 +201,7 @@ class Context:
                     probabilities=True,
                     partial=True,
                 )
-            self._pass[key] = gradients.merge(self.processes.gather(found), len(seen))
+            self._pass[key] = gradients.merge_passes(self.processes.gather(found), len(seen))
             if key in self._paid:
                 self._paid.remove(key)
             else:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
-from crust._util.torch_modules import evaluating, last_linear, run
+from crust._util.torch_modules import evaluating, forward_logits, last_linear
 from crust.data import Examples, batches
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def predict(
             channels_last=settings.channels_last,
         ):
             tap = context.tap(network, x) if features else None
-            rows.append(run(model, x).float().cpu())
+            rows.append(forward_logits(model, x).float().cpu())
             if tap is not None:
                 found = tap.take()
                 assert found is not None

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from crust._util import seeding
-from crust._util.torch_modules import run
-from crust.data.batches import cut, walk
+from crust._util.torch_modules import forward_logits
+from crust.data.batches import split_batches, walk
 from crust.errors import CrustError, InputError
 from crust.training import evaluation
 from crust.training.context import Context
@@ -98,7 +98,7 @@ def _epoch(context: Context, method: Method, stage: Stage, state: RunState) -> t
     rate = stage.rate_at(context.epoch, settings)
     state.set_rate(rate, stage.extra_learning_rate)
     order = context.rng("order").permutation(len(selection.indices))
-    rounds = cut(order, settings.batch_size)
+    rounds = split_batches(order, settings.batch_size)
     if stage.full_batches and len(rounds) > 1 and len(rounds[-1]) < settings.batch_size:
         rounds = rounds[:-1]
     for network in context.networks[: context.active]:
@@ -202,7 +202,7 @@ def _step(context: Context, method: Method, state: RunState, batch: Batch | None
 def _company(context: Context, network: nn.Module) -> Tensor:
     """No outputs, but with a way back to every weight: other processes wait for our part of the gradient."""
     x = context.inputs(np.array([0, 0]))  # two, since BatchNorm refuses one
-    return run(network, x)[:0]
+    return forward_logits(network, x)[:0]
 
 
 def _forward(context: Context, method: Method, batch: Batch) -> list[Output]:
@@ -217,7 +217,7 @@ def _forward(context: Context, method: Method, batch: Batch) -> list[Output]:
                 continue
             tap = context.tap(i, x) if method.wants_features else None
             with context.processes.accelerator.autocast():
-                logits = run(network, x).float()
+                logits = forward_logits(network, x).float()
             context.cost.spend(forward=len(logits))
             found.append(Output(logits, None if tap is None else tap.take()))
     except ValueError as error:

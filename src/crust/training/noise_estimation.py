@@ -159,7 +159,7 @@ def estimate(probabilities: NDArray[np.floating], labels: NDArray[np.int64], sym
 
     Tried on digits before, and worse: the confident joint with the mean confidence of each class as threshold,
     agreement of predictions and labels by INCV's formula, anchors at the 97th percentile after temperature scaling, a
-    mixture of two Gaussians on the losses. Networks that have learnt more by heart judge worse, and after fewer than
+    mixture of two Gaussians on the losses. Networks that have memorised more judge worse, and after fewer than
     some 50 updates all of these are useless.
 
     Args:
@@ -222,7 +222,7 @@ class Estimator(Method):
                 f"estimate {number}",
                 epochs=self.epochs,
                 start="initial",
-                end="best",  # by the labels of the other half: before they are learnt by heart
+                end="best",  # by the labels of the other half: before they are memorised
                 networks=1,
                 counts=False,
                 subset=half,

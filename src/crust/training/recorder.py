@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.audit.training_dynamics import Watch, trust
 from crust.data import Examples
 from crust.errors import InputError
@@ -67,7 +67,7 @@ class History:
     def save(self, path: Path) -> None:
         """Write all lines, atomically."""
         text = "".join(json.dumps(line) + "\n" for line in self.lines)
-        write_whole(path, text.encode())
+        write_atomic(path, text.encode())
 
     @classmethod
     def load(cls, path: Path) -> History:

@@ -102,7 +102,7 @@ def plain(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
     Example:
         >>> plain({"method": "erm", "settings": {"lr_milestones": [0.5], "fraction": None}})
-        {'method': 'erm', 'lr_milestones': '[0.5]', 'settings/fraction': 'None'}
+        {'method': 'erm', 'settings/lr_milestones': '[0.5]', 'settings/fraction': 'None'}
     """
     found: dict[str, Any] = {}
     for name, value in config.items():

@@ -28,7 +28,7 @@ def line(
         "key": key(spec),
         "spec": spec,
         "accuracy": {"last": last, "last10": last - 0.01, "best": last + 0.02},
-        "curves": curves or {"test_accuracy": [last / 2, last], "clean": [0.5, 0.8]},
+        "curves": curves or {"test_accuracy": [last / 2, last], "clean_fraction": [0.5, 0.8]},
         "audit": {"auroc": 0.9, "average_precision": 0.8, "precision_at_count": 0.7},
         "cost": {
             "forward": passes[0],

@@ -10,9 +10,8 @@ from PIL import Image
 from tests.experiments.outputs.made import line
 
 from crust.experiments.outputs.figures import COLOURS, curve, picture
-from crust.experiments.outputs.table_summary import Cell
+from crust.experiments.outputs.table_summary import TableCell, TableCellSpec
 from crust.experiments.paper import EXPERIMENTS
-from crust.experiments.table_cells import Entry
 
 HALF = "symmetric:0.5"
 
@@ -27,26 +26,26 @@ def shares(curves_of, seeds=(0, 1)):
 
 def test_a_curve_is_a_mean_with_its_deviation():
     lines = {
-        0: {"curves": {"clean": [0.4, None, 0.6]}},
-        1: {"curves": {"clean": [0.6, None, 0.9]}},
+        0: {"curves": {"clean_fraction": [0.4, None, 0.6]}},
+        1: {"curves": {"clean_fraction": [0.6, None, 0.9]}},
         2: {"curves": {}},
     }
-    cell = Cell(Entry("crust", "30%", "crust", HALF), lines)
-    found = curve(cell, "clean")
+    cell = TableCell(TableCellSpec("crust", "30%", "crust", HALF), lines)
+    found = curve(cell, "clean_fraction")
     assert [(x, round(y, 3), round(d, 4)) for x, y, d in found.points()] == [(1, 0.5, 0.1414), (3, 0.75, 0.2121)]
     assert curve(cell, "test_accuracy") is None
 
 
 def test_what_a_method_does_before_is_no_part_of_its_curve():
     long = line("f-correction", HALF, 0.5, epochs=2, curves={"test_accuracy": [0.1, 0.1, 0.4, 0.5]})
-    found = curve(Cell(Entry("f-correction", "a", "f-correction", HALF), {0: long}), "test_accuracy")
+    found = curve(TableCell(TableCellSpec("f-correction", "a", "f-correction", HALF), {0: long}), "test_accuracy")
     assert found.middle == [0.4, 0.5]
 
 
 def test_figure_1_is_written(tmp_path):
     def curves(share, seed):
         return {
-            "clean": [0.5] * 39 + [1 - share + 0.1 * seed],
+            "clean_fraction": [0.5] * 39 + [1 - share + 0.1 * seed],
             "train_true_accuracy": [0.3] * 40,
             "test_accuracy": [None] * 39 + [0.5],
         }
@@ -58,7 +57,9 @@ def test_figure_1_is_written(tmp_path):
     assert "| 75.0 ± 7.1 | 2 |" in text  # 70 and 80 in the last epoch
     assert "No run is missing." in text
     rows = list(csv.DictReader(StringIO(paths[1].read_text())))
-    last = next(row for row in rows if row["column"] == "70%" and row["curve"] == "clean" and row["epoch"] == "40")
+    last = next(
+        row for row in rows if row["column"] == "70%" and row["curve"] == "clean_fraction" and row["epoch"] == "40"
+    )
     assert (last["mean"], last["sd"], last["n"]) == ("35.000", "7.071", "2")
     assert [row["epoch"] for row in rows if row["curve"] == "test_accuracy"] == ["40"] * 3
     with Image.open(paths[2]) as image:
@@ -74,9 +75,10 @@ def test_a_figure_without_runs_says_so(tmp_path):
 
 def test_a_picture_differs_where_its_curves_differ():
     cells = [
-        Cell(Entry("crust", "30%", "crust", HALF), {0: {"curves": {"clean": [0.5, end]}}}) for end in (0.6, 0.6, 0.7)
+        TableCell(TableCellSpec("crust", "30%", "crust", HALF), {0: {"curves": {"clean_fraction": [0.5, end]}}})
+        for end in (0.6, 0.6, 0.7)
     ]
-    one, same, other = (picture({"a": {"30%": curve(cell, "clean")}, "b": {"30%": None}}) for cell in cells)
+    one, same, other = (picture({"a": {"30%": curve(cell, "clean_fraction")}, "b": {"30%": None}}) for cell in cells)
     with Image.open(BytesIO(one)) as a, Image.open(BytesIO(same)) as b, Image.open(BytesIO(other)) as c:
         assert a.tobytes() == b.tobytes()
         assert a.tobytes() != c.tobytes()
@@ -88,7 +90,10 @@ def colours(content):
 
 
 def test_the_colour_of_a_curve_follows_its_name(tmp_path):
-    one = curve(Cell(Entry("crust", "50%", "crust", HALF), {0: {"curves": {"clean": [0.5, 0.6]}}}), "clean")
+    one = curve(
+        TableCell(TableCellSpec("crust", "50%", "crust", HALF), {0: {"curves": {"clean_fraction": [0.5, 0.6]}}}),
+        "clean_fraction",
+    )
     assert COLOURS[1] in colours(picture({"a": {"50%": one}}, {"30%": 0, "50%": 1}))
     runs = [line("crust", HALF, 0.5, fraction=0.3), line("crust-released", HALF, 0.5)]
     EXPERIMENTS["figure1"].write(runs, "cpu", tmp_path)

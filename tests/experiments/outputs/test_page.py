@@ -9,23 +9,22 @@ from tests.experiments.outputs.made import line
 
 from crust.errors import InputError
 from crust.experiments import make
-from crust.experiments.outputs.grid_tables import write_grid
+from crust.experiments.grid import write_grid
 from crust.experiments.outputs.results_html import build
 from crust.experiments.outputs.setting_diff import differing
-from crust.experiments.outputs.table_summary import summarise
-from crust.experiments.paper import EXPERIMENTS, write_page
-from crust.experiments.table_cells import Entry, Found
+from crust.experiments.outputs.table_summary import ResultIndex, TableCellSpec, summarise
+from crust.experiments.paper import EXPERIMENTS, write_results_page
 
 HALF = "symmetric:0.5"
 HOSTILE = "<script>alert(1)</script>\"'&\x00"
 
 
 def test_hostile_names_stay_text():
-    entries = [Entry(HOSTILE, HOSTILE, "erm", HALF), Entry("other", HOSTILE, "crust", HALF)]
+    entries = [TableCellSpec(HOSTILE, HOSTILE, "erm", HALF), TableCellSpec("other", HOSTILE, "crust", HALF)]
     run = line("erm", HALF, 0.5, data="cifar10")
     run["date"] = run["key"] = HOSTILE
     other = {**line("mixup", HALF, 0.5), "spec": {"method": HOSTILE, "data": HOSTILE, "labels": HOSTILE}}
-    summary = summarise("t", HOSTILE, HOSTILE, entries, Found([run]), "cpu", [0])
+    summary = summarise("t", HOSTILE, HOSTILE, entries, ResultIndex([run]), "cpu", [0])
     text = build(HOSTILE, HOSTILE, [summary], lines=[run, other, {"key": "x"}], source=HOSTILE)
     assert text.count("<script>") == 1  # our own
     assert "alert(1)</script>" not in text
@@ -35,7 +34,7 @@ def test_hostile_names_stay_text():
 
 def test_it_needs_nothing_else(tmp_path):
     lines = [line("erm", HALF, 0.5), line("crust", HALF, 0.6), line("crust", HALF, 0.62, 1)]
-    text = write_page(EXPERIMENTS, lines, "cpu", tmp_path / "results.html").read_text()
+    text = write_results_page(EXPERIMENTS, lines, "cpu", tmp_path / "results.html").read_text()
     assert not re.search(r"https?://", text)
     assert not re.search(r'(src|href)="(?!#|data:)', text)
     assert "default-src 'none'" in text.replace("&#x27;", "'")
@@ -48,14 +47,14 @@ def test_it_needs_nothing_else(tmp_path):
 
 def test_a_run_is_listed_once_and_those_of_others_are_not(tmp_path):
     lines = [line("crust", HALF, 0.6), line("dividemix", HALF, 0.7)]
-    text = write_page(["table1", "table2", "figure1"], lines, "cpu", tmp_path / "results.html").read_text()
+    text = write_results_page(["table1", "table2", "figure1"], lines, "cpu", tmp_path / "results.html").read_text()
     assert text.count(lines[0]["key"]) == 2  # shown, and sorted by
     assert lines[1]["key"] not in text
 
 
 def test_an_unknown_experiment_gets_a_sentence(tmp_path):
     with pytest.raises(InputError, match="table9"):
-        write_page(["table9"], [], "cpu", tmp_path / "results.html")
+        write_results_page(["table9"], [], "cpu", tmp_path / "results.html")
 
 
 def part(text, name):
@@ -72,7 +71,7 @@ def ends(text):
 def test_rows_with_long_names_have_curves_and_names_that_differ(tmp_path):
     lines = [line("crust", HALF, 0.5), line("crust", HALF, 0.48, mixup="none")]
     lines += [line("crust-paper", HALF, 0.4), line("crust-released", HALF, 0.45)]
-    text = write_page(["table2"], lines, "cpu", tmp_path / "results.html").read_text()
+    text = write_results_page(["table2"], lines, "cpu", tmp_path / "results.html").read_text()
     assert sorted(ends(part(text, "table2"))) == [
         ("crust-paper: by prediction, mixup", 2),
         ("crust-released: by label, mixup", 3),
@@ -92,16 +91,18 @@ def test_a_name_has_one_colour_on_the_whole_page(tmp_path):
     shares = [line("crust", HALF, 0.5, fraction=share) for share in (0.3, 0.5, 0.7)]
     lines = [*shares, line("crust-released", HALF, 0.5), line("crust-paper", HALF, 0.5)]
     tones = {}
-    for name, tone in ends(part(write_page(["figure1"], lines, "cpu", tmp_path / "a.html").read_text(), "figure1")):
+    for name, tone in ends(
+        part(write_results_page(["figure1"], lines, "cpu", tmp_path / "a.html").read_text(), "figure1")
+    ):
         tones.setdefault(name, set()).add(tone)
     assert tones == {"30%": {0}, "50%": {1}, "70%": {2}}
     # the best of the others, once alone beside CRUST and once among several
     columns = {"one": ["crust", "gce"], "two": ["sce", "gce", "elr", "crust"], "three": ["elr", "mixup"]}
     best = {"sce": 0.9, "elr": 0.8, "gce": 0.7, "mixup": 0.6, "crust": 0.5}
     labels = dict(zip(columns, ("true", HALF, "symmetric:0.2"), strict=True))
-    entries = [Entry(row, column, row, labels[column]) for column, rows in columns.items() for row in rows]
+    entries = [TableCellSpec(row, column, row, labels[column]) for column, rows in columns.items() for row in rows]
     runs = [line(entry.method, entry.labels, best[entry.method]) for entry in entries]
-    found = ends(build("a", "b", [summarise("t", "T", "", entries, Found(runs), "cpu", [0])]))
+    found = ends(build("a", "b", [summarise("t", "T", "", entries, ResultIndex(runs), "cpu", [0])]))
     assert len(found) == 8
     assert len(dict(found)) == len(set(found)) == 5  # a colour each
     assert len({dict(found)[row] for row in columns["two"]}) == 4
@@ -109,7 +110,7 @@ def test_a_name_has_one_colour_on_the_whole_page(tmp_path):
 
 def test_all_runs_say_what_tells_them_apart(tmp_path):
     lines = [line("crust", HALF, 0.5, fraction=share) for share in (0.3, 0.5, 0.7)]
-    text = part(write_page(["figure1"], lines, "cpu", tmp_path / "results.html").read_text(), "runs")
+    text = part(write_results_page(["figure1"], lines, "cpu", tmp_path / "results.html").read_text(), "runs")
     assert re.findall(r'<td class="words settings"[^>]*>(.*?)</td>', text) == ["fraction=0.3", "–", "fraction=0.7"]
     assert "those of scale cpu" in text
 

@@ -8,12 +8,11 @@ from io import StringIO
 import pytest
 from tests.experiments.outputs.made import line
 
-from crust.experiments import append, make, read
-from crust.experiments.outputs.cell_format import knows, missing
-from crust.experiments.outputs.grid_tables import entries_of, write_grid
-from crust.experiments.outputs.table_markdown import as_csv, as_markdown, table
-from crust.experiments.outputs.table_summary import summarise
-from crust.experiments.table_cells import Entry, Found, Reported
+from crust.experiments import append, make, read_results
+from crust.experiments.grid import write_grid
+from crust.experiments.outputs.setting_diff import grid_cells
+from crust.experiments.outputs.table_markdown import accuracy_table, knows, missing_words, table_csv, table_page
+from crust.experiments.outputs.table_summary import Reported, ResultIndex, TableCellSpec, summarise
 
 HALF = "symmetric:0.5"
 ESTIMATED = {
@@ -24,8 +23,8 @@ TRUE = {"noise_rate": {"value": 0.5, "source": "true"}}
 
 
 def summary_of(lines, seeds=(0, 1), methods=("erm", "co-teaching", "crust"), reported=None, **more):
-    entries = [Entry(method, "half", method, HALF) for method in methods]
-    return summarise("t", "A title", "About it.", entries, Found(lines), "cpu", list(seeds), reported, **more)
+    entries = [TableCellSpec(method, "half", method, HALF) for method in methods]
+    return summarise("t", "A title", "About it.", entries, ResultIndex(lines), "cpu", list(seeds), reported, **more)
 
 
 def rows_of(text):
@@ -38,7 +37,7 @@ def test_mean_deviation_and_number_of_runs():
     assert cell.values == [50.0, 52.0]
     assert cell.mean == 51.0
     assert round(cell.deviation, 4) == 1.4142
-    header, _, erm, co, crust = rows_of(table(found))
+    header, _, erm, co, crust = rows_of(accuracy_table(found))
     assert header == ["", "half", "passes", "seconds", "knows"]
     assert erm == ["`erm`", "51.0 ± 1.4 (2)", "1.00×", "1.00×", "nothing"]
     assert co == ["`co-teaching`", "missing", "–", "–", "the noise rate (estimated)"]
@@ -115,12 +114,12 @@ def test_who_knows_the_truth_is_marked_and_never_the_best():
     ]
     found = summary_of(lines, [0], ("erm", "co-teaching", "crust", "oracle"))
     assert found.best("half") == {"crust"}
-    rows = {row[0]: row for row in rows_of(table(found))}
+    rows = {row[0]: row for row in rows_of(accuracy_table(found))}
     assert rows["`co-teaching`"][1] == "80.0‡ (1)"
     assert rows["`co-teaching`"][-1] == "noise rate (true)"
     assert rows["`oracle`"][1] == "90.0‡ (1)"
     assert rows["`oracle`"][-1] == "all labels (true)"
-    assert "‡ marks" in as_markdown(found)
+    assert "‡ marks" in table_page(found)
 
 
 def test_what_was_used_and_where_it_is_from():
@@ -135,7 +134,7 @@ def test_what_was_used_and_where_it_is_from():
 def test_the_paper_stands_beside_ours():
     reported = {("co-teaching", "half"): Reported(82.1, 0.6), ("crust", "half"): Reported(86.3)}
     found = summary_of([line("crust", HALF, 0.6)], [0], reported=reported)
-    header, _, erm, co, crust = rows_of(table(found))
+    header, _, erm, co, crust = rows_of(accuracy_table(found))
     assert header == ["", "half", "paper", "passes", "knows"]
     assert erm[:3] == ["`erm`", "missing", "–"]
     assert co[:3] == ["`co-teaching`", "missing", "82.1 ± 0.6"]
@@ -145,9 +144,9 @@ def test_the_paper_stands_beside_ours():
 def test_missing_runs_are_named():
     found = summary_of([line("erm", HALF, 0.5), line("crust", HALF, 0.5), line("crust", HALF, 0.5, 1)])
     assert (found.wanted, found.missing) == (6, 3)
-    assert missing(found) == "Missing: 3 of 6 runs. half: `erm` (seed 1), `co-teaching`."
+    assert missing_words(found) == "Missing: 3 of 6 runs. half: `erm` (seed 1), `co-teaching`."
     whole = summary_of([line(name, HALF, 0.5) for name in ("erm", "co-teaching", "crust")], [0])
-    assert missing(whole) == "No run is missing."
+    assert missing_words(whole) == "No run is missing."
 
 
 def test_seeds_beyond_those_that_are_asked_for_count_too():
@@ -157,16 +156,16 @@ def test_seeds_beyond_those_that_are_asked_for_count_too():
 
 
 def test_what_is_optional_appears_only_with_runs():
-    entries = [Entry("erm", "half", "erm", HALF), Entry("erm", "extra", "erm", "true", optional=True)]
-    assert summarise("t", "T", "", entries, Found([]), "cpu", [0]).columns == ["half"]
-    found = summarise("t", "T", "", entries, Found([line("erm", "true", 0.7)]), "cpu", [0])
+    entries = [TableCellSpec("erm", "half", "erm", HALF), TableCellSpec("erm", "extra", "erm", "true", optional=True)]
+    assert summarise("t", "T", "", entries, ResultIndex([]), "cpu", [0]).columns == ["half"]
+    found = summarise("t", "T", "", entries, ResultIndex([line("erm", "true", 0.7)]), "cpu", [0])
     assert found.columns == ["half", "extra"]
     assert (found.wanted, found.missing) == (1, 1)
 
 
 def test_two_cells_of_one_run_ask_for_it_once():
-    entries = [Entry("erm", name, "erm", HALF, measure=("accuracy", name)) for name in ("last", "best")]
-    found = summarise("t", "T", "", entries, Found([line("erm", HALF, 0.5)]), "cpu", [0, 1])
+    entries = [TableCellSpec("erm", name, "erm", HALF, measure=("accuracy", name)) for name in ("last", "best")]
+    found = summarise("t", "T", "", entries, ResultIndex([line("erm", HALF, 0.5)]), "cpu", [0, 1])
     assert (found.wanted, found.missing) == (2, 1)
     assert [found.cells["erm", name].mean for name in ("last", "best")] == [50.0, 52.0]
 
@@ -180,14 +179,14 @@ def test_lines_of_other_versions_do_no_harm():
 def test_csv_says_the_same():
     reported = {("crust", "half"): Reported(86.3, 0.3)}
     lines = [line("erm", HALF, 0.50), line("erm", HALF, 0.52, 1), line("co-teaching", HALF, 0.5, knowledge=TRUE)]
-    rows = {row["row"]: row for row in csv.DictReader(StringIO(as_csv(summary_of(lines, reported=reported))))}
+    rows = {row["row"]: row for row in csv.DictReader(StringIO(table_csv(summary_of(lines, reported=reported))))}
     assert set(rows) == {"erm", "co-teaching", "crust"}
     erm = rows["erm"]
     assert (erm["mean"], erm["sd"], erm["n"], erm["last10"], erm["best_epoch"]) == (
         "51.000", "1.414", "2", "50.000", "53.000",
     )  # fmt: skip
     assert (erm["audit_auroc"], erm["passes_relative"], erm["missing_seeds"]) == ("0.9000", "1.0000", "")
-    assert (rows["co-teaching"]["noise_info"], rows["co-teaching"]["true_knowledge"]) == ("noise rate true", "yes")
+    assert (rows["co-teaching"]["noise_info"], rows["co-teaching"]["true_noise_info"]) == ("noise rate true", "yes")
     crust = rows["crust"]
     assert (crust["n"], crust["mean"], crust["sd"], crust["missing_seeds"]) == ("0", "", "", "0 1")
     assert (crust["paper_mean"], crust["paper_sd"]) == ("86.3", "0.3")
@@ -207,12 +206,12 @@ def test_a_grid_of_ones_own(tmp_path):
         for data in ("cifar10", 'a",=b|<i>')
         for seed in (0, 1)
     ]
-    entries = entries_of(specs)
+    entries = grid_cells(specs)
     assert len(entries) == 8
     assert {entry.row for entry in entries} == {"crust fraction=0.3", "crust fraction=0.7"}
     assert {entry.column for entry in entries} > {"symmetric:0.5 data=cifar10"}
     append(tmp_path / "r.jsonl", line("crust", HALF, 0.5, fraction=0.3, epochs=2))
-    paths = write_grid(specs, read(tmp_path / "r.jsonl"), tmp_path / "out", title="Mine & <yours>")
+    paths = write_grid(specs, read_results(tmp_path / "r.jsonl"), tmp_path / "out", title="Mine & <yours>")
     text, rows, page = (path.read_text() for path in paths)
     assert "# Mine & &lt;yours>" in text
     assert "<i>" not in text
@@ -246,4 +245,4 @@ def test_a_grid_of_ones_own(tmp_path):
 )
 def test_rows_of_a_grid_say_what_differs_between_methods(runs, rows):
     specs = [make(method, HALF, scale="smoke", **settings) for method, settings in runs]
-    assert [entry.row for entry in entries_of(specs)] == rows
+    assert [entry.row for entry in grid_cells(specs)] == rows

@@ -28,7 +28,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.errors import InputError
 
 __all__ = ["read_verified", "write_verified"]
@@ -47,7 +47,7 @@ def write_verified(path: str | Path, found: dict[str, Any]) -> None:
         >>> read_verified(path)["notes"]
         ['none']
     """
-    write_whole(path, json.dumps(found, indent=1, ensure_ascii=False, default=_json_value).encode())
+    write_atomic(path, json.dumps(found, indent=1, ensure_ascii=False, default=_json_value).encode())
 
 
 def read_verified(path: str | Path) -> dict[str, Any] | None:

@@ -47,7 +47,7 @@ def load_cifar(name: str, folder: Path, limit: int | None = None) -> Bundle:
 
 
 def _from_batches(name: str, folder: Path, limit: int | None) -> Bundle:
-    (x, y, coarse), (x_test, y_test, _) = (_read(name, folder, files) for files in FILES[name])
+    (x, y, coarse), (x_test, y_test, _) = (_read_batches(name, folder, files) for files in FILES[name])
     superclasses = None
     if coarse is not None:
         superclasses = np.full(100, -1, np.int64)
@@ -58,7 +58,7 @@ def _from_batches(name: str, folder: Path, limit: int | None) -> Bundle:
     return _bundle(name, (x, y), (x_test, y_test), limit, superclasses)
 
 
-def _read(name: str, folder: Path, files: list[str]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
+def _read_batches(name: str, folder: Path, files: list[str]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
     """Images, fine labels and, for CIFAR-100, coarse labels of some batches."""
     key = "labels" if name == "cifar10" else "fine_labels"
     images, labels, coarse = [], [], []
@@ -92,13 +92,13 @@ def _bundle(name: str, train: Any, test: Any, limit: int | None, superclasses: A
     classes, total = CLASSES[name], len(train[1])
     rows = np.arange(min(limit or total, total))
     (x, y), (x_test, y_test) = train, test
-    examples = _examples(x[: len(rows)], y[: len(rows)], classes, "train")
+    examples = _cifar_examples(x[: len(rows)], y[: len(rows)], classes, "train")
     check_classes(examples.labels, classes, f"the labels of {name}")
-    tests = _examples(x_test, y_test, classes, "test")
+    tests = _cifar_examples(x_test, y_test, classes, "test")
     return Bundle(examples, tests, encoding_of(examples), total, rows, superclasses)
 
 
-def _examples(x: NDArray[Any], y: NDArray[Any], classes: list[str], part: str) -> Examples:
+def _cifar_examples(x: NDArray[Any], y: NDArray[Any], classes: list[str], part: str) -> Examples:
     import torch
 
     images = torch.from_numpy(x) if x.shape[1] == 3 else x  # else (n, height, width, channels)

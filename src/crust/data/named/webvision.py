@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crust.data.examples import Bundle, Examples
-from crust.data.image_folder import MEAN, STD, Listing, check_size, read_images, some, spread
+from crust.data.image_folder import MEAN, STD, Listing, check_size, read_images, round_robin, some
 from crust.data.labels import check_classes
 from crust.data.named.imagenet import find_imagenet, list_imagenet
 from crust.errors import InputError
@@ -48,36 +48,36 @@ def load_webvision(
         skip_broken: leave out images that cannot be read or are not there, and say which.
         limit: only so many training images, of every class in turn.
     """
-    root, size = _root(folder), check_size(image_size) or SIZE
+    root, size = _webvision_root(folder), check_size(image_size) or SIZE
     synsets = read_synsets(root / SYNSETS)
     classes = list(synsets.values())
     listing = _training_list(root, classes)
     total, rows = len(listing.files), np.arange(len(listing.files))
     if limit is not None and limit < total:
-        rows = spread(listing.folders, limit)
+        rows = round_robin(listing.folders, limit)
         listing = some(listing, rows)
     validation = _validation_list(root, classes)  # what is missing is missed before all images are looked at
-    train, kept = _read(listing, classes, size, skip_broken)
+    train, kept = _read_listing(listing, classes, size, skip_broken)
     check_classes(train.labels, classes, f"the labels of {root}")
     encoding = {
         "format": "images", "classes": classes, "shape": [3, size, size], "mean": MEAN, "std": STD, "mirror": True,
         "resize": _resize(size), "folders": synsets,
     }  # fmt: skip
-    test, _ = _read(validation, classes, size, skip_broken)
+    test, _ = _read_listing(validation, classes, size, skip_broken)
     return Bundle(train, test, encoding, total, rows[kept], more_tests=_imagenet(root, synsets, size, skip_broken))
 
 
 def load_validation(folder: Path, size: int, skip_broken: bool = False) -> Examples:
     """Its validation images alone."""
-    root = _root(folder)
+    root = _webvision_root(folder)
     classes = list(read_synsets(root / SYNSETS).values())
-    return _read(_validation_list(root, classes), classes, size, skip_broken)[0]
+    return _read_listing(_validation_list(root, classes), classes, size, skip_broken)[0]
 
 
 def read_synsets(path: Path) -> dict[str, str]:
     """The first 50 classes: their WordNet ids, and what each is called; two of one name are told apart by the id."""
     found = {}
-    for number, words in enumerate(_lines(path)[:CLASSES], 1):
+    for number, words in enumerate(_list_lines(path)[:CLASSES], 1):
         wnid, _, names = words.partition(" ")
         if not (len(wnid) == 9 and wnid[0] == "n" and wnid[1:].isdigit()):
             raise InputError(f"line {number} of {path} is {words!r}: it must begin with an id such as n01440764")
@@ -89,7 +89,7 @@ def read_synsets(path: Path) -> dict[str, str]:
 def read_list(path: Path, classes: int) -> tuple[list[str], NDArray[np.int64]]:
     """The files of the first classes in a list of `NAME LABEL`, and their labels."""
     files, labels = [], []
-    for number, words in enumerate(_lines(path), 1):
+    for number, words in enumerate(_list_lines(path), 1):
         name, _, label = words.rpartition(" ")
         if not name or not label.isdigit():
             raise InputError(f"line {number} of {path} is {words!r}: it must be a file and a label, such as a.jpg 0")
@@ -101,7 +101,7 @@ def read_list(path: Path, classes: int) -> tuple[list[str], NDArray[np.int64]]:
     return files, np.array(labels, np.int64)
 
 
-def _root(folder: Path) -> Path:
+def _webvision_root(folder: Path) -> Path:
     for name in ROOTS:
         if (folder / name / "info").is_dir():
             return folder / name
@@ -111,7 +111,7 @@ def _root(folder: Path) -> Path:
     )
 
 
-def _lines(path: Path) -> list[str]:
+def _list_lines(path: Path) -> list[str]:
     try:
         return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except FileNotFoundError:
@@ -146,10 +146,10 @@ def _imagenet(root: Path, synsets: dict[str, str], size: int, skip_broken: bool)
         return {}
     files, wnids = list_imagenet(found, list(synsets))
     listing = Listing(found, files, [synsets[wnid] for wnid in wnids])
-    return {"imagenet": _read(listing, list(synsets.values()), size, skip_broken)[0]}
+    return {"imagenet": _read_listing(listing, list(synsets.values()), size, skip_broken)[0]}
 
 
-def _read(listing: Listing, classes: list[str], size: int, skip_broken: bool) -> tuple[Examples, Any]:
+def _read_listing(listing: Listing, classes: list[str], size: int, skip_broken: bool) -> tuple[Examples, Any]:
     """Always read as they are needed: images in memory would be augmented in another way."""
     return read_images(listing, classes, size, skip_broken, resize=_resize(size), stream=True)
 

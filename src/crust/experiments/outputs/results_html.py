@@ -8,11 +8,19 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any, NamedTuple
 
-from crust.experiments.outputs.cell_format import TRUTH, cost, informed, knows, legend, missing, reported, value
-from crust.experiments.outputs.figure_markdown import panels_of, tones_of
-from crust.experiments.outputs.figures import Curve, curve
+from crust.experiments.outputs.figures import Curve, curve, panels_of, tones_of
 from crust.experiments.outputs.setting_diff import differing
-from crust.experiments.outputs.table_summary import Cell, Summary, number_of
+from crust.experiments.outputs.table_markdown import (
+    TRUTH,
+    cost,
+    informed,
+    knows,
+    legend,
+    missing_words,
+    reported,
+    value,
+)
+from crust.experiments.outputs.table_summary import Summary, TableCell, number_of
 from crust.experiments.specs import SCALES
 from crust.report.html.builder import Html, join, tag
 from crust.report.html.document import page, section
@@ -125,7 +133,7 @@ def _which(summary: Summary) -> str:
     return "of all rows" if len(summary.rows) <= CURVES else f"of the {CURVES} best rows of each column"
 
 
-def _ours(cell: Cell | None, best: bool, digits: int) -> Shown:
+def _ours(cell: TableCell | None, best: bool, digits: int) -> Shown:
     text, runs = value(cell, digits)
     if cell is None or cell.mean is None:
         return Shown(text, None, "missing")
@@ -134,7 +142,7 @@ def _ours(cell: Cell | None, best: bool, digits: int) -> Shown:
     return Shown(join(parts), cell.mean)
 
 
-def _theirs(cell: Cell | None, best: bool, digits: int) -> Shown:
+def _theirs(cell: TableCell | None, best: bool, digits: int) -> Shown:
     of = None if cell is None else cell.reported
     text = reported(of, digits)
     return Shown(tag("b", text) if best else text, None if of is None else of.mean, "paper")
@@ -165,7 +173,7 @@ def sortable(caption: str, columns: Sequence[Column], rows: Iterable[Sequence[Sh
 
 
 def _missing(summary: Summary) -> Html:
-    words = missing(summary)
+    words = missing_words(summary)
     if not summary.missing:
         return tag("p", words, class_="hint")
     first, _, rest = words.partition(". ")
@@ -252,7 +260,7 @@ def _labels(names: Iterable[str]) -> dict[str, list[str]]:
         >>> _labels(["crust: by prediction, no mixup"])
         {'crust: by prediction, no mixup': ['crust: by', 'prediction, no mixup']}
         >>> list(_labels([f"crust model=small_cnn epochs=3 fraction={share}" for share in (0.3, 0.5)]).values())
-        [['crust', '…epochs=3 fraction=0.3'], ['crust', '…epochs=3 fraction=0.5']]
+        [['crust', '…fraction=0.3'], ['crust', '…fraction=0.5']]
     """
     rows = {name: wrap(name, NAME) or [name] for name in names}
     ends = {name: some[:2] if len(some) < 3 else [some[0], f"{some[1][: NAME - 1]}…"] for name, some in rows.items()}

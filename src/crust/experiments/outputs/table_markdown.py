@@ -1,4 +1,4 @@
-"""A table as Markdown and as CSV."""
+"""Cells in words, the same on every page; tables as Markdown and as CSV."""
 
 from __future__ import annotations
 
@@ -7,11 +7,142 @@ from collections.abc import Iterable, Sequence
 from io import StringIO
 from statistics import mean
 
-from crust.experiments.outputs.cell_format import TRUTH, cost, informed, knows, legend, missing, number, reported, value
-from crust.experiments.outputs.table_summary import Cell, Summary
+from crust.experiments.outputs.table_summary import Reported, Summary, TableCell
+from crust.methods import METHODS
+
+TRUTH = "‡"
 
 
-def as_markdown(summary: Summary, source: str = "") -> str:
+def mean_sd(middle: float | None, deviation: float | None = None, digits: int = 1, sign: str = "") -> str:
+    """Mean ± standard deviation; with `sign="+"` the mean has a plus where it is positive.
+
+    Example:
+        >>> mean_sd(51.04, 1.42), mean_sd(50), mean_sd(None)
+        ('51.0 ± 1.4', '50.0', '–')
+    """
+    if middle is None:
+        return "–"
+    return f"{middle:{sign}.{digits}f}" + ("" if deviation is None else f" ± {deviation:.{digits}f}")
+
+
+def value(cell: TableCell | None, digits: int = 1) -> tuple[str, str]:
+    """Our number and how many runs it is from: a number is never shown without them.
+
+    Example:
+        >>> from crust.experiments.outputs.table_summary import TableCellSpec
+        >>> entry = TableCellSpec("erm", "a", "erm", "true")
+        >>> value(TableCell(entry, {0: {"accuracy": {"last": 0.5}}}, [1]), digits=1)
+        ('50.0', '1 of 2')
+        >>> value(TableCell(entry, {}, [0, 1])), value(None)
+        (('missing', ''), ('–', ''))
+    """
+    if cell is None:
+        return "–", ""
+    if not cell.n:
+        return "missing", ""
+    asked = cell.n + len(cell.missing)
+    return mean_sd(cell.mean, cell.deviation, digits), f"{cell.n} of {asked}" if cell.missing else str(cell.n)
+
+
+def reported(of: Reported | None, digits: int = 1) -> str:
+    """The paper's number.
+
+    Example:
+        >>> reported(Reported(91.1, 0.2)), reported(None)
+        ('91.1 ± 0.2', '–')
+    """
+    return "–" if of is None else mean_sd(of.mean, of.deviation, digits)
+
+
+def knows(cells: Iterable[TableCell]) -> str:
+    """What the method of a row was told, as far as runs say so; else what it needs.
+
+    Example:
+        >>> from crust.experiments.outputs.table_summary import TableCellSpec
+        >>> [knows([TableCell(TableCellSpec(name, "a", name, "true"))]) for name in ("incv", "erm")]
+        ['the noise type (estimated)', 'nothing']
+    """
+    some = list(cells)
+    found: dict[str, list[str]] = {}
+    for cell in some:
+        for name, source in cell.knowledge().items():
+            found.setdefault(name, []).append(source)
+    if found:
+        return ", ".join(f"{name} ({' and '.join(sorted(set(sources)))})" for name, sources in found.items())
+    if any(cell.n for cell in some):
+        return "nothing"
+    return METHODS[some[0].entry.method].needs
+
+
+def informed(summary: Summary) -> bool:
+    """Whether any method of a table knows anything."""
+    return any(knows(summary.row(row)) != "nothing" for row in summary.rows)
+
+
+def cost(cells: Iterable[TableCell], of: str) -> float | None:
+    """Passes or seconds relative to `erm`: the mean over a row's columns, each relative to its own `erm`.
+
+    Example:
+        >>> from crust.experiments.outputs.table_summary import TableCellSpec
+        >>> entry = TableCellSpec("erm", "a", "erm", "true")
+        >>> cost([TableCell(entry, passes=1.0), TableCell(entry, passes=2.0), TableCell(entry)], "passes")
+        1.5
+    """
+    known = [each for each in (getattr(cell, of) for cell in cells) if each is not None]
+    return mean(known) if known else None
+
+
+def legend(summary: Summary) -> str:
+    """How to read a table."""
+    words = (
+        "Percent in the last epoch: mean ± standard deviation over seeds, and the number of runs. The best "
+        "of each column is bold. "
+    )
+    if any(cell.reported for cell in summary.cells.values()):
+        words += "Columns headed *paper* are what the paper reports. "
+    words += (
+        "Passes: examples that went forward or backward through a network, preparation and looks included, relative to "
+        "`erm` on the same labels"
+    )
+    words += "; seconds likewise. " if summary.timed else ". "
+    if informed(summary):
+        words += (
+            "Knows: what a method was told about the noise, and where that is from: estimated from the data, given by "
+            f"the user, or true; {TRUTH} marks numbers that rest on true knowledge, which is not to be had in earnest, "
+            "and they are never the best. "
+        )
+    return words + "A run that has not been made is missing; a dash is a place where nothing is defined."
+
+
+def missing_words(summary: Summary) -> str:
+    """Which runs are not there, in one paragraph.
+
+    Example:
+        >>> from crust.experiments.outputs.table_summary import TableCellSpec, ResultIndex
+        >>> from crust.experiments.outputs.table_summary import summarise
+        >>> entries = [TableCellSpec(row, "a", row, "true") for row in ("erm", "mixup")]
+        >>> missing_words(summarise("t", "T", "", entries, ResultIndex([]), "cpu", [0]))
+        'Missing: 2 of 2 runs. a: all.'
+    """
+    if not summary.missing:
+        return "No run is missing."
+    parts = []
+    for column in summary.columns:
+        asked = {row: cell for (row, name), cell in summary.cells.items() if name == column and not cell.entry.optional}
+        gone = {row: cell.missing for row, cell in asked.items() if cell.missing}
+        if gone and len(gone) == len(asked) and all(not cell.n for cell in asked.values()):
+            parts.append(f"{column}: all")
+        elif gone:
+            names = [f"`{row}`" + (f" (seed {_list(seeds)})" if asked[row].n else "") for row, seeds in gone.items()]
+            parts.append(f"{column}: {', '.join(names)}")
+    return f"Missing: {summary.missing} of {summary.wanted} runs. {'; '.join(parts)}."
+
+
+def _list(seeds: Iterable[int]) -> str:
+    return ", ".join(map(str, seeds))
+
+
+def table_page(summary: Summary, source: str = "") -> str:
     """The page of a table.
 
     Args:
@@ -21,14 +152,14 @@ def as_markdown(summary: Summary, source: str = "") -> str:
     parts = [
         f"# {_safe(summary.title)}",
         _safe(summary.about),
-        table(summary),
+        accuracy_table(summary),
         legend(summary),
     ]
-    parts += [_safe(missing(summary)), f"The paper: {source}." if source else ""]
+    parts += [_safe(missing_words(summary)), f"The paper: {source}." if source else ""]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def table(summary: Summary) -> str:
+def accuracy_table(summary: Summary) -> str:
     """The table alone."""
     pairs = {name: any(summary.cells[at].reported for at in summary.cells if at[1] == name) for name in summary.columns}
     header = [""]
@@ -40,17 +171,17 @@ def table(summary: Summary) -> str:
         line = [f"`{row}`"]
         for column, paired in pairs.items():
             cell = summary.cells.get((row, column))
-            line.append(_ours(cell, row in summary.best(column), summary.digits))
+            line.append(_our_cell(cell, row in summary.best(column), summary.digits))
             if paired:
                 theirs = reported(None if cell is None else cell.reported, summary.digits)
                 line.append(f"**{theirs}**" if row in summary.best_reported(column) else theirs)
         cells = summary.row(row)
-        line += [_times(cost(cells, of)) for of in (("passes", "seconds") if summary.timed else ("passes",))]
+        line += [_relative(cost(cells, of)) for of in (("passes", "seconds") if summary.timed else ("passes",))]
         rows.append([*line, knows(cells)] if informed(summary) else line)
     return markdown([*header, "knows"] if informed(summary) else header, rows)
 
 
-def _ours(cell: Cell | None, best: bool, digits: int) -> str:
+def _our_cell(cell: TableCell | None, best: bool, digits: int) -> str:
     text, runs = value(cell, digits)
     text = f"**{text}**" if best else text
     return f"{text}{TRUTH if cell is not None and cell.n and cell.truth else ''}{f' ({runs})' if runs else ''}"
@@ -61,7 +192,7 @@ def _safe(text: str) -> str:
     return text.replace("<", "&lt;")
 
 
-def _times(ratio: float | None) -> str:
+def _relative(ratio: float | None) -> str:
     return "–" if ratio is None else f"{ratio:.2f}×"
 
 
@@ -72,7 +203,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def as_csv(summary: Summary) -> str:
+def table_csv(summary: Summary) -> str:
     """One line a cell; numbers in percent but for the ratios and the AUROC, empty where there is none."""
     buffer = StringIO()
     writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
@@ -89,13 +220,13 @@ def as_csv(summary: Summary) -> str:
                 "method": cell.entry.method,
                 "labels": cell.entry.labels,
                 "n": cell.n,
-                "mean": _plain(cell.mean),
-                "sd": _plain(cell.deviation),
-                "last10": _plain(_mean(cell.percent(*cell.entry.measure[:-1], "last10"))),
-                "best_epoch": _plain(_mean(cell.percent(*cell.entry.measure[:-1], "best"))),
-                "audit_auroc": _plain(_mean([value / 100 for value in aurocs]), 4),
-                "passes_relative": _plain(cell.passes, 4),
-                "seconds_relative": _plain(cell.seconds, 4),
+                "mean": _csv_number(cell.mean),
+                "sd": _csv_number(cell.deviation),
+                "last10": _csv_number(_mean(cell.percent(*cell.entry.measure[:-1], "last10"))),
+                "best_epoch": _csv_number(_mean(cell.percent(*cell.entry.measure[:-1], "best"))),
+                "audit_auroc": _csv_number(_mean([value / 100 for value in aurocs]), 4),
+                "passes_relative": _csv_number(cell.passes, 4),
+                "seconds_relative": _csv_number(cell.seconds, 4),
                 "paper_mean": None if paper is None else paper.mean,
                 "paper_sd": None if paper is None else paper.deviation,
                 "noise_info": "; ".join(f"{name} {source}" for name, source in cell.knowledge().items()),
@@ -110,8 +241,8 @@ def _mean(values: list[float]) -> float | None:
     return mean(values) if values else None
 
 
-def _plain(value: float | None, digits: int = 3) -> str:
-    return "" if value is None else number(value, digits=digits)
+def _csv_number(value: float | None, digits: int = 3) -> str:
+    return "" if value is None else mean_sd(value, digits=digits)
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

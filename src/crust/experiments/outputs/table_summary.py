@@ -1,22 +1,104 @@
-"""From result lines to what a table shows: for each row and column the numbers, their cost, and what is missing."""
+"""From result lines to what a table shows: the runs of each row and column, their numbers, and what is missing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean, stdev
-from typing import Any
+from typing import Any, NamedTuple
 
 from crust.experiments.hardware import comparable
-from crust.experiments.specs import key
-from crust.experiments.table_cells import Entry, Found, Reported
+from crust.experiments.specs import fill_defaults, key, make, seedless
 from crust.methods import METHODS
+
+
+class Reported(NamedTuple):
+    """What a paper reports: a mean in percent, and the standard deviation where one is given.
+
+    Example:
+        >>> Reported(91.1, 0.2).mean
+        91.1
+    """
+
+    mean: float
+    deviation: float | None = None
+
+
+@dataclass(frozen=True)
+class TableCellSpec:
+    """One place in a table: a run for every seed, and the number of it that is shown.
+
+    Args:
+        row: its row.
+        column: its column.
+        method: the method that is run.
+        labels: the labels it is trained on.
+        options: everything else that `make` takes.
+        measure: where the number stands in a result line.
+        optional: shown where there are runs of it, but not asked for.
+        seeds: those that are asked for, where they are not the table's.
+
+    Example:
+        >>> entry = TableCellSpec("erm", "half wrong", "erm", "symmetric:0.5")
+        >>> entry.spec("cpu", 3)["experiment"]["seed"]
+        3
+    """
+
+    row: str
+    column: str
+    method: str
+    labels: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    measure: tuple[str, ...] = ("accuracy", "last")
+    optional: bool = False
+    seeds: tuple[int, ...] | None = None
+
+    def spec(self, scale: str, seed: int = 0) -> dict[str, Any]:
+        """The specification of its run with this seed."""
+        return make(self.method, self.labels, scale=scale, seed=seed, **self.options)
+
+
+def specs_of(entries: Iterable[TableCellSpec], scale: str, seeds: Iterable[int]) -> list[dict[str, Any]]:
+    """The runs that entries ask for, seed after seed; what two of them share is there once.
+
+    Example:
+        >>> two = [TableCellSpec("erm", column, "erm", "true") for column in ("a", "b")]
+        >>> [spec["experiment"]["seed"] for spec in specs_of(two, "cpu", (0, 1))]
+        [0, 1]
+    """
+    wanted = [entry for entry in entries if not entry.optional]
+    made = (entry.spec(scale, seed) for seed in seeds for entry in wanted)
+    return list({key(spec): spec for spec in made}.values())
+
+
+class ResultIndex:
+    """Result lines by what was run, all seeds together.
+
+    Example:
+        >>> lines = [{"key": "x", "spec": make("erm", "true", seed=4), "accuracy": {"last": 0.5}}]
+        >>> found = ResultIndex(lines)
+        >>> list(found.runs(make("erm", "true"))), list(found.runs(make("mixup", "true")))
+        ([4], [])
+    """
+
+    def __init__(self, lines: Iterable[dict[str, Any]]):
+        self._lines: dict[str, dict[int, dict[str, Any]]] = {}
+        for line in lines:
+            spec = line.get("spec")
+            if "accuracy" in line and isinstance(spec, dict) and {"method", "experiment", "settings"} <= spec.keys():
+                self._lines.setdefault(seedless(fill_defaults(spec)), {})[spec["experiment"].get("seed", 0)] = line
+
+    def runs(self, spec: dict[str, Any]) -> dict[int, dict[str, Any]]:
+        """The results of a specification by their seeds, in order, whatever its own seed."""
+        some = self._lines.get(seedless(spec), {})
+        return {seed: some[seed] for seed in sorted(some)}
+
 
 CLOCKS = ("stage", "epoch", "evaluation", "gradients")  # selection is a part of the epoch
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """One place in a table.
 
     Args:
@@ -29,12 +111,12 @@ class Cell:
 
     Example:
         >>> lines = {0: {"accuracy": {"last": 0.5}}, 1: {"accuracy": {"last": 0.52}}}
-        >>> cell = Cell(Entry("erm", "a", "erm", "true"), lines)
+        >>> cell = TableCell(TableCellSpec("erm", "a", "erm", "true"), lines)
         >>> cell.values, round(cell.deviation, 2), cell.n
         ([50.0, 52.0], 1.41, 2)
     """
 
-    entry: Entry
+    entry: TableCellSpec
     lines: Mapping[int, dict[str, Any]] = field(default_factory=dict)
     missing: Sequence[int] = ()
     reported: Reported | None = None
@@ -90,7 +172,7 @@ class Summary:
     """A table: rows and columns in order, and a cell wherever something is asked for or there.
 
     Example:
-        >>> empty = summarise("t", "T", "", [Entry("erm", "a", "erm", "true")], Found([]), "cpu", [0, 1])
+        >>> empty = summarise("t", "T", "", [TableCellSpec("erm", "a", "erm", "true")], ResultIndex([]), "cpu", [0, 1])
         >>> empty.rows, empty.columns, empty.cells["erm", "a"].missing, empty.missing, empty.wanted
         (['erm'], ['a'], [0, 1], 2, 2)
     """
@@ -99,7 +181,7 @@ class Summary:
     title: str
     about: str
     scale: str
-    cells: Mapping[tuple[str, str], Cell]
+    cells: Mapping[tuple[str, str], TableCell]
     wanted: int  # runs that are asked for
     missing: int  # those of them that are not there
     digits: int = 1
@@ -114,7 +196,7 @@ class Summary:
         """Their names, in order."""
         return list(dict.fromkeys(column for _, column in self.cells))
 
-    def row(self, name: str) -> list[Cell]:
+    def row(self, name: str) -> list[TableCell]:
         """The cells of a row."""
         return [cell for (row, _), cell in self.cells.items() if row == name]
 
@@ -147,8 +229,8 @@ def summarise(
     name: str,
     title: str,
     about: str,
-    entries: Iterable[Entry],
-    found: Found,
+    entries: Iterable[TableCellSpec],
+    found: ResultIndex,
     scale: str,
     seeds: Sequence[int],
     reported: Mapping[tuple[str, str], Reported] | None = None,
@@ -167,7 +249,7 @@ def summarise(
         reported: the paper's numbers by row and column.
         digits: behind the decimal point.
     """
-    cells: dict[tuple[str, str], Cell] = {}
+    cells: dict[tuple[str, str], TableCell] = {}
     wanted: dict[str, bool] = {}
     for entry in entries:
         spec = entry.spec(scale)
@@ -178,13 +260,13 @@ def summarise(
         missing = [seed for seed in asked if seed not in lines]
         wanted |= {key(entry.spec(scale, seed)): seed in missing for seed in asked}  # two cells may share a run
         plain = found.runs({**spec, "method": "erm", "settings": {}})
-        cells[entry.row, entry.column] = Cell(
+        cells[entry.row, entry.column] = TableCell(
             entry,
             lines,
             missing,
             (reported or {}).get((entry.row, entry.column)),
-            _ratio(lines, plain, _passes),
-            _ratio(lines, plain, _seconds, alike=True),
+            _relative_cost(lines, plain, passes_of_line),
+            _relative_cost(lines, plain, _seconds_of_line, alike=True),
         )
     return Summary(name, title, about, scale, cells, len(wanted), sum(wanted.values()), digits)
 
@@ -206,18 +288,24 @@ def _known(line: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return (line.get("facts") or {}).get("noise_info") or {}
 
 
-def _passes(line: dict[str, Any]) -> float | None:
+def passes_of_line(line: dict[str, Any]) -> float | None:
+    """Examples that went forward or backward through a network, where the line says so.
+
+    Example:
+        >>> passes_of_line({"cost": {"forward": 10, "backward": 3}})
+        13.0
+    """
     forward, backward = (number_of(line, "cost", name) for name in ("forward", "backward"))
     return None if forward is None or backward is None else forward + backward
 
 
-def _seconds(line: dict[str, Any]) -> float | None:
+def _seconds_of_line(line: dict[str, Any]) -> float | None:
     some = [number_of(line, "cost", "seconds", name) for name in CLOCKS]
     known = [value for value in some if value is not None]
     return sum(known) if known else None
 
 
-def _ratio(
+def _relative_cost(
     lines: Mapping[int, dict[str, Any]], plain: Mapping[int, dict[str, Any]], cost: Any, alike: bool = False
 ) -> float | None:
     """The mean over the seeds that both have; `alike`: only where their times can be compared."""

@@ -2,16 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from crust._util.atomic_write import write_atomic
 from crust.errors import choices
+from crust.experiments.outputs.results_html import build
+from crust.experiments.outputs.table_summary import ResultIndex
 from crust.experiments.paper import figure1, published, table1, table2, table3
 from crust.experiments.paper.experiment import Experiment
-from crust.experiments.paper.results_page import page_of
+from crust.experiments.paper.published import SOURCE
 
-__all__ = ["EXPERIMENTS", "Experiment", "write_page"]
+
+def page_of(
+    experiments: Mapping[str, Experiment],
+    lines: Iterable[dict[str, Any]],
+    scale: str,
+    path: str | Path,
+    seeds: int | Iterable[int] | None,
+) -> Path:
+    """Write the page; those of the experiments that are not defined at the scale are left out."""
+    every = list(lines)
+    there = {name: each for name, each in experiments.items() if scale in each.scales}
+    found = ResultIndex(every)
+    kept = list(seeds) if isinstance(seeds, Iterable) else seeds
+    summaries = [each.summary(found, scale, kept) for each in there.values()]
+    used = {id(line) for summary in summaries for cell in summary.cells.values() for line in cell.lines.values()}
+    done = sum(summary.wanted - summary.missing for summary in summaries)
+    asked = sum(summary.wanted for summary in summaries)
+    about = f"At scale {scale}; {done} of {asked} runs are there, counting those that two tables share twice."
+    text = build(
+        "CRUST: the paper's experiments",
+        about,
+        summaries,
+        panels={name: each.panels for name, each in there.items() if each.panels},
+        lines=[line for line in every if id(line) in used],
+        source=SOURCE,
+    )
+    write_atomic(path, text.encode())
+    return Path(path)
+
+
+__all__ = ["EXPERIMENTS", "Experiment", "write_results_page"]
 
 CIFAR = {
     "paper": (
@@ -52,7 +85,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         Experiment(
             "table1",
             "Table 1: test accuracy with noisy labels",
-            table1.entries,
+            table1.table1_cells,
             {"paper": 5, "cpu": 1, "smoke": 2},
             {**{scale: f"{words} {ASYMMETRIC}" for scale, words in CIFAR.items()}, "smoke": SMOKE},
             published.TABLE1,
@@ -60,7 +93,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         Experiment(
             "table2",
             "Table 2: the parts of CRUST",
-            table2.entries,
+            table2.table2_cells,
             {"paper": 5, "cpu": 2, "smoke": 2},
             {**{scale: f"{words} {PARTS}" for scale, words in CIFAR.items()}, "smoke": f"{SMOKE} {PARTS}"},
             published.TABLE2,
@@ -69,7 +102,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         Experiment(
             "table3",
             "Table 3: mini WebVision",
-            table3.entries,
+            table3.table3_cells,
             {"paper": 1, "smoke": 2},
             {"paper": WEBVISION, "smoke": SMOKE},
             published.TABLE3,
@@ -79,7 +112,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         Experiment(
             "figure1",
             "Figure 1: training with coresets of 30, 50 and 70%",
-            figure1.entries,
+            figure1.figure1_cells,
             {"paper": 5, "cpu": 2, "smoke": 2},
             {scale: f"{words} {CURVES}" for scale, words in {**CIFAR, "smoke": SMOKE}.items()},
             panels=figure1.PANELS,
@@ -88,7 +121,7 @@ EXPERIMENTS: dict[str, Experiment] = {
 }
 
 
-def write_page(
+def write_results_page(
     names: Iterable[str],
     lines: Iterable[dict[str, Any]],
     scale: str,
@@ -100,7 +133,7 @@ def write_page(
 
     Args:
         names: of `EXPERIMENTS`; those that are not defined at the scale are left out.
-        lines: from `read`.
+        lines: from `read_results`.
         scale: `paper`, `cpu` or `smoke`.
         path: of the page.
         seeds: those that are asked for; by default the scale's.
@@ -110,7 +143,7 @@ def write_page(
 
     Example:
         >>> import tempfile
-        >>> path = write_page(["figure1"], [], "cpu", tempfile.mkdtemp() + "/results.html")
+        >>> path = write_results_page(["figure1"], [], "cpu", tempfile.mkdtemp() + "/results.html")
         >>> "6 of 6 runs" in path.read_text()
         True
     """

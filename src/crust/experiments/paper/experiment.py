@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crust._util.atomic_write import write_whole
+from crust._util.atomic_write import write_atomic
 from crust.errors import InputError, choices
-from crust.experiments.outputs import figure_markdown, table_markdown
-from crust.experiments.outputs.table_summary import Summary, summarise
+from crust.experiments.outputs import figures, table_markdown
+from crust.experiments.outputs.table_summary import Reported, ResultIndex, Summary, TableCellSpec, specs_of, summarise
 from crust.experiments.paper.published import SOURCE
 from crust.experiments.specs import MOST_SEEDS, SCALES
-from crust.experiments.table_cells import Entry, Found, Reported, specs_of
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Experiment:
 
     name: str
     title: str
-    entries: Callable[[str], list[Entry]]
+    entries: Callable[[str], list[TableCellSpec]]
     seeds: Mapping[str, int]
     protocols: Mapping[str, str]
     reported: Mapping[tuple[str, str], Reported] = field(default_factory=dict)
@@ -72,7 +71,7 @@ class Experiment:
         return found
 
     def summary(
-        self, lines: Iterable[dict[str, Any]] | Found, scale: str, seeds: int | Iterable[int] | None = None
+        self, lines: Iterable[dict[str, Any]] | ResultIndex, scale: str, seeds: int | Iterable[int] | None = None
     ) -> Summary:
         """What result lines say, as a table; those of other runs do no harm."""
         self.check(scale)
@@ -81,7 +80,7 @@ class Experiment:
             self.title,
             self.protocols[scale],
             self.entries(scale),
-            lines if isinstance(lines, Found) else Found(lines),
+            lines if isinstance(lines, ResultIndex) else ResultIndex(lines),
             scale,
             self._seeds(scale, seeds),
             self.reported,
@@ -99,7 +98,7 @@ class Experiment:
         """Write what the result lines say to a folder; what is missing is shown as missing.
 
         Args:
-            lines: from `read`.
+            lines: from `read_results`.
             scale: `paper`, `cpu` or `smoke`.
             folder: made where it is not there.
             seeds: those that are asked for, as for `specs`.
@@ -112,19 +111,19 @@ class Experiment:
         place.mkdir(parents=True, exist_ok=True)
         files = {f"{self.name}.md": self.page(summary).encode()}
         if self.panels:
-            files[f"{self.name}.csv"] = figure_markdown.as_csv(summary, self.panels).encode()
-            files |= figure_markdown.pictures(summary, self.panels)
+            files[f"{self.name}.csv"] = figures.figure_csv(summary, self.panels).encode()
+            files |= figures.figure_pngs(summary, self.panels)
         else:
-            files[f"{self.name}.csv"] = table_markdown.as_csv(summary).encode()
+            files[f"{self.name}.csv"] = table_markdown.table_csv(summary).encode()
         for name, content in files.items():
-            write_whole(place / name, content)
+            write_atomic(place / name, content)
         return [place / name for name in files]
 
     def page(self, summary: Summary) -> str:
         """Its page in Markdown."""
         if self.panels:
-            return figure_markdown.as_markdown(summary, self.panels)
-        return table_markdown.as_markdown(summary, SOURCE if self.reported else "")
+            return figures.figure_page(summary, self.panels)
+        return table_markdown.table_page(summary, SOURCE if self.reported else "")
 
     def check(self, scale: str) -> str:
         """The scale, or one sentence."""

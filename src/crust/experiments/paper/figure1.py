@@ -6,8 +6,8 @@ the `cpu` scale for our own rule, else for all three variants.
 
 from __future__ import annotations
 
+from crust.experiments.outputs.table_summary import TableCellSpec
 from crust.experiments.paper.table1 import VARIANTS, own_settings
-from crust.experiments.table_cells import Entry
 
 LABELS = "symmetric:0.5"
 SHARES = (0.3, 0.5, 0.7)
@@ -18,15 +18,15 @@ PANELS = {
 }
 
 
-def entries(scale: str) -> list[Entry]:
+def figure1_cells(scale: str) -> list[TableCellSpec]:
     """A row a variant, a column a size of the coreset.
 
     Example:
-        >>> [(entry.row, entry.column) for entry in entries("cpu") if not entry.optional]
+        >>> [(entry.row, entry.column) for entry in figure1_cells("cpu") if not entry.optional]
         [('crust', '30%'), ('crust', '50%'), ('crust', '70%')]
     """
     return [
-        Entry(
+        TableCellSpec(
             method,
             f"{share:.0%}",
             method,

@@ -6,7 +6,7 @@ numbers stand beside both.
 
 from __future__ import annotations
 
-from crust.experiments.table_cells import Reported
+from crust.experiments.outputs.table_summary import Reported
 
 SOURCE = (
     "Mirzasoleiman, Cao, Leskovec: Coresets for Robust Training of Neural Networks against Noisy Labels, NeurIPS 2020"
@@ -52,7 +52,7 @@ ROWS3 = {
 }
 
 
-def _numbers(rows: dict[str, str], columns: tuple[str, ...]) -> dict[tuple[str, str], Reported]:
+def _by_place(rows: dict[str, str], columns: tuple[str, ...]) -> dict[tuple[str, str], Reported]:
     """By row and column."""
     found = {}
     for row, texts in rows.items():
@@ -67,6 +67,6 @@ def _for_both(numbers: dict[tuple[str, str], Reported]) -> dict[tuple[str, str],
     return {**numbers, **released}
 
 
-TABLE1 = _for_both(_numbers(ROWS1, COLUMNS1))
-TABLE2 = _numbers({f"crust-paper: {parts}": texts for parts, texts in ROWS2.items()}, COLUMNS2)
-TABLE3 = _for_both(_numbers(ROWS3, COLUMNS3))
+TABLE1 = _for_both(_by_place(ROWS1, COLUMNS1))
+TABLE2 = _by_place({f"crust-paper: {parts}": texts for parts, texts in ROWS2.items()}, COLUMNS2)
+TABLE3 = _for_both(_by_place(ROWS3, COLUMNS3))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crust.experiments.table_cells import Entry
+from crust.experiments.outputs.table_summary import TableCellSpec
 
 BASELINES = ("f-correction", "decoupling", "co-teaching", "mentornet", "d2l", "incv", "t-revision", "l-dmi")
 VARIANTS = ("crust-paper", "crust-released", "crust")
@@ -59,11 +59,11 @@ def own_settings(method: str, scale: str) -> dict[str, Any]:
     return {**all_data, **SETTINGS[scale].get(method, {})}
 
 
-def entries(scale: str) -> list[Entry]:
+def table1_cells(scale: str) -> list[TableCellSpec]:
     """Every method on every kind of noise: 7 × 12 at the paper's scale, 84 runs a seed.
 
     Example:
-        >>> len([entry for entry in entries("paper") if not entry.optional]), entries("cpu")[0].labels
+        >>> len([entry for entry in table1_cells("paper") if not entry.optional]), table1_cells("cpu")[0].labels
         (84, 'symmetric:0.2')
     """
     found = []
@@ -73,5 +73,5 @@ def entries(scale: str) -> list[Entry]:
                 options = own_settings(method, scale)
                 if data != "cifar10" and scale != "smoke":
                     options = {**options, "data": data}
-                found.append(Entry(method, column, method, labels, options, optional=optional))
+                found.append(TableCellSpec(method, column, method, labels, options, optional=optional))
     return found

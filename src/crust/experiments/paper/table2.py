@@ -7,8 +7,8 @@ Our own rule (`crust`) and the paper's (`crust-paper`) have both as settings, an
 
 from __future__ import annotations
 
+from crust.experiments.outputs.table_summary import TableCellSpec
 from crust.experiments.paper.table1 import own_settings
-from crust.experiments.table_cells import Entry
 
 COLUMNS = {"CIFAR-10 sym 0.2": "symmetric:0.2", "CIFAR-10 sym 0.5": "symmetric:0.5"}
 MIXUP = {"crust": "coreset", "crust-paper": "cluster"}
@@ -30,11 +30,11 @@ def row_name(method: str, parts: str) -> str:
     return f"{method}: {parts}"
 
 
-def entries(scale: str) -> list[Entry]:
+def table2_cells(scale: str) -> list[TableCellSpec]:
     """Four rows for each rule that has the settings, one for the published code.
 
     Example:
-        >>> entry = entries("cpu")[0]
+        >>> entry = table2_cells("cpu")[0]
         >>> entry.row, entry.options
         ('crust: by label, no mixup', {'grouping': 'label', 'mixup': 'none'})
     """
@@ -43,8 +43,8 @@ def entries(scale: str) -> list[Entry]:
         for parts, (grouping, mixed) in PARTS.items():
             options = {**own_settings(method, scale), "grouping": grouping, "mixup": mixup if mixed else "none"}
             for column, labels in COLUMNS.items():
-                found.append(Entry(row_name(method, parts), column, method, labels, options))
+                found.append(TableCellSpec(row_name(method, parts), column, method, labels, options))
     for column, labels in COLUMNS.items():
         row, options = row_name("crust-released", "by label, mixup"), own_settings("crust-released", scale)
-        found.append(Entry(row, column, "crust-released", labels, options))
+        found.append(TableCellSpec(row, column, "crust-released", labels, options))
     return found

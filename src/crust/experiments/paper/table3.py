@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from crust.experiments.outputs.table_summary import TableCellSpec
 from crust.experiments.paper.table1 import VARIANTS, own_settings
-from crust.experiments.table_cells import Entry
 
 METHODS = ("erm", "f-correction", "decoupling", "co-teaching", "mentornet", "d2l", "incv", *VARIANTS)
 TESTS = {"WebVision": "test", "ImageNet": "imagenet"}
@@ -23,13 +23,13 @@ PAPER: dict[str, Any] = {
 }
 
 
-def entries(scale: str) -> list[Entry]:
+def table3_cells(scale: str) -> list[TableCellSpec]:
     """Ten methods; each run has the four numbers of its row. At `smoke` scale one test set stands for both.
 
     Example:
-        >>> [entry.column for entry in entries("paper")[:4]]
+        >>> [entry.column for entry in table3_cells("paper")[:4]]
         ['WebVision top-1', 'WebVision top-5', 'ImageNet top-1', 'ImageNet top-5']
-        >>> entries("paper")[0].spec("paper")["tests"]
+        >>> table3_cells("paper")[0].spec("paper")["tests"]
         ['test', 'imagenet']
     """
     found = []
@@ -41,5 +41,5 @@ def entries(scale: str) -> list[Entry]:
                 else:
                     labels, options, test = "symmetric:0.2", {"tests": ("test",), **own_settings(method, scale)}, "test"
                 measure = ("tests", test, f"top{number}", "last")
-                found.append(Entry(method, f"{title} top-{number}", method, labels, options, measure))
+                found.append(TableCellSpec(method, f"{title} top-{number}", method, labels, options, measure))
     return found

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from crust._util import seeding
-from crust.data.batches import cut
+from crust.data.batches import split_batches
 from crust.errors import InputError
 from crust.methods.mentornet import curricula
 from crust.methods.mentornet.mentor import Mentor, from_table, grid, taught
@@ -144,7 +144,7 @@ class MentorNet(Method):
         self._facts["percentile"] = self._percentile
         if self.mentor is not None:
             self.mentor.to(context.device)
-        batches = len(cut(np.arange(context.n), context.settings.batch_size))
+        batches = len(split_batches(np.arange(context.n), context.settings.batch_size))
         self._steps = -(-batches // context.processes.count)
         return Selection(np.arange(context.n), facts=self._facts)
 

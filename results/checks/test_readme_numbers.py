@@ -1,0 +1,89 @@
+"""The table of accuracies in the README says what the result lines and the benchmark say."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from statistics import mean
+
+import pytest
+from results.tables import NOISES, of_runs, runs
+
+from crust.experiments import read_results
+from crust.experiments.paper import EXPERIMENTS
+from crust.experiments.paper.table1 import BASELINES
+from crust.experiments.results_file import find
+
+ROOT = Path(__file__).parents[2]
+NAMES = {"a random half": "random", "smallest losses": "small-loss"}  # rows that do not name their method
+
+
+def table() -> dict[str, list[str]]:
+    """The rows by their method: symmetric, human, passes, seconds."""
+    text = (ROOT / "README.md").read_text().partition("## How well")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")][1:]
+    found = {}
+    for first, *numbers in rows:
+        named = re.search(r"`([a-z-]+)`", first)
+        found[named[1] if named else NAMES[first]] = [number.strip("*") for number in numbers]
+    return found
+
+
+def test_what_stands_below_the_table_is_what_was_measured():
+    lines = read_results(ROOT / "results")
+
+    def first(*who, **settings):
+        (one,) = (run for run in runs(lines, *who, **settings) if run["spec"]["experiment"]["seed"] == 0)
+        return one
+
+    def last(*who, **settings):
+        return f"{100 * first(*who, **settings)['accuracy']['last']:.1f}"
+
+    def passes(*who, **settings):
+        own, base = first(*who, **settings)["cost"], first("erm", who[1])["cost"]
+        return f"{(own['forward'] + own['backward']) / (base['forward'] + base['backward']):.2f}"
+
+    few, asymmetric = "symmetric:0.2", "derangement:0.4"
+    text = (ROOT / "README.md").read_text()
+    assert (
+        f"reaches {last('crust', few, fraction='auto')} instead of {last('crust', few)}, at "
+        f"{passes('crust', few, fraction='auto')} times the passes of plain training (`co-teaching` "
+        f"{last('co-teaching', few)} at {passes('co-teaching', few)}; the same seed)"
+    ) in text
+    assert f"{last('co-teaching', asymmetric)} to {last('crust', asymmetric)} (one seed)" in text
+    most = "symmetric:0.8"
+    assert last("crust", most) == last("crust-paper", most)
+    rivals = [
+        spec for spec in EXPERIMENTS["table1"].specs("cpu") if spec["labels"] == most and spec["method"] in BASELINES
+    ]
+    reached = {spec["method"]: find(lines, spec)["accuracy"]["last"] for spec in rivals}
+    assert len(reached) == 8
+    best = max(reached, key=reached.get)
+    assert (
+        f"`crust` and `crust-paper` reach {last('crust', most)}, the best of the eight baselines, "
+        f"`{best}`, {100 * reached[best]:.1f} (one seed), and `crust` with "
+        f"`fraction=auto` {last('crust', most, fraction='auto')}."
+    ) in text
+
+
+def test_the_table_is_found():
+    assert len(table()) == 10
+    assert {len(numbers) for numbers in table().values()} == {4}
+
+
+@pytest.mark.parametrize("method", table())
+def test_a_row_is_what_was_measured(method):
+    lines = read_results(ROOT / "results")
+    *accuracies, passes, seconds = table()[method]
+    costs = []
+    for labels, shown in zip(NOISES, accuracies, strict=True):
+        some, plain = runs(lines, method, labels), runs(lines, "erm", labels)
+        assert len(some) == 2, "the README speaks of two seeds"
+        assert shown == f"{100 * mean(of_runs(some, 'accuracy', 'last')):.1f}"
+        own, base = (sum(mean(of_runs(each, "cost", way)) for way in ("forward", "backward")) for each in (some, plain))
+        costs.append(f"{own / base:.2f}")
+    low, high = min(costs), max(costs)
+    assert passes in ((low, "1") if float(low) == 1 else (low,) if low == high else (f"{low} to {high}",))
+    timed = json.loads((ROOT / "benchmarks" / "results" / "methods.json").read_text())["methods"]
+    assert float(seconds) == pytest.approx(next(row["seconds"] for row in timed if row["method"] == method), abs=0.006)

@@ -1,0 +1,83 @@
+"""Parts of several processes, and input that does not fit."""
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from tests.gradients.common import N, Y, batches, network
+from torch import nn
+
+from crust.errors import InputError
+from crust.gradients import GradientPass, merge_passes, proxies
+
+
+def test_parts_of_several_processes_are_merged():
+    model = network()
+    whole = proxies(model, batches(5), Y, probabilities=True)
+    dealt = list(batches(5))
+    shares = [dealt[0::2], [*dealt[1::2], dealt[0]]]  # the second is padded with the first batch
+    parts = [proxies(model, share, Y, partial=True, probabilities=True) for share in shares]
+    assert parts[0].index.tolist() == [*range(5), *range(10, 15), *range(20, 23)]
+    empty = proxies(model, [], Y, partial=True)
+    assert len(empty.index) == len(empty.proxies) == 0
+    same(merge_passes([*parts, empty], N), whole)
+    # gathered rows in any order, padding at the end: one part
+    gathered = {f.name: np.concatenate([getattr(part, f.name) for part in reversed(parts)]) for f in fields(whole)}
+    same(merge_passes([GradientPass(**gathered)], N), whole)
+    with pytest.raises(InputError, match="the batches leave out 10 of 23 examples, the first being 5"):
+        merge_passes(parts[:1], N)
+
+
+def same(found, expected):
+    for field in fields(expected):
+        a, b = getattr(found, field.name), getattr(expected, field.name)
+        assert a.dtype == b.dtype
+        assert a.tobytes() == b.tobytes(), field.name
+
+
+def test_the_first_of_several_rows_counts():
+    def part(index, values):
+        column = np.array(values, np.float32)
+        return GradientPass(np.array(index), column[:, None], np.array(index), column, column, column)
+
+    merged = merge_passes([part([2, 0, 2], [1, 2, 3]), part([0, 1], [4, 5])], 3)
+    assert merged.losses.tolist() == [2, 5, 1]
+    assert merged.proxies.tolist() == [[2], [5], [1]]
+    assert merged.predictions.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("labels", "settings", "sentence"),
+    [
+        (Y, {"kind": "logit"}, "unknown proxy 'logit': use one of logits, features, exact; did you mean 'logits'"),
+        (Y, {"loss": "mse"}, "unknown loss 'mse': use one of cross-entropy, squared"),
+        (Y[:-1], {}, "a batch has the position 22, but there are 22 labels: number them from 0"),
+        ([*Y, 0], {}, "the batches leave out 1 of 24 examples, the first being 23: .* drop no last batch"),
+        (Y + 1, {}, "a label is 4, but the model has 4 outputs: labels go from 0 to 3"),
+        (Y + 1, {"kind": "exact"}, "a label is 4, but the model has 4 outputs"),
+        (Y - 1, {}, "a label is -1, but the model has 4 outputs"),
+        (Y + 0.5, {}, "labels are not whole numbers: number the classes from 0, or use the loss 'squared'"),
+        (Y + 0.5, {"loss": "squared"}, "the model has 4 outputs, but the labels are not whole numbers"),
+        (Y.astype(str), {}, r"labels have shape \(23,\) and type <U\d+: give one number an example"),
+        (Y[:, None], {}, r"labels have shape \(23, 1\) and type int64: give one number an example"),
+        ([], {}, "there are no labels"),
+    ],
+)
+def test_wrong_input_is_refused(labels, settings, sentence):
+    given = batches() if len(labels) else []
+    with pytest.raises(InputError, match=sentence) as caught:
+        proxies(network("mlp"), given, labels, **settings)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("model", "sentence"),
+    [
+        (nn.Sequential(nn.Flatten(), nn.Linear(64, 1)), "the model has 1 output: cross-entropy needs one a class"),
+        (nn.Identity(), r"the model gives an output of shape \(5, 1, 8, 8\) for 5 examples: .* one row each"),
+        (nn.Flatten(0), r"the model gives an output of shape \(320,\) for 5 examples"),
+    ],
+)
+def test_outputs_that_do_not_fit_are_refused(model, sentence):
+    with pytest.raises(InputError, match=sentence):
+        proxies(model, batches(), Y)
