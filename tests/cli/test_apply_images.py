@@ -52,7 +52,7 @@ def test_a_file_name_with_a_carriage_return_goes_there_and_back(tmp_path, monkey
     assert call("apply run --move-back -q") == 0
     assert Path(f"images/cat/{odd}").is_file()
     # and by a file of labels
-    table[["id", "label"]].to_parquet("labels.parquet")
+    table[["id", "given_label"]].rename(columns={"given_label": "label"}).to_parquet("labels.parquet")
     assert call(f"train images --labels labels.parquet {FAST} -o named") == 0
     decided("named", **{f"e{row}": "dog"})
     assert call("apply named -q") == 0
@@ -80,7 +80,7 @@ def test_a_list_that_does_not_read_back_stops_before_the_moves(tmp_path, monkeyp
 def test_a_backslash_is_a_letter_here(tmp_path, monkeypatch):
     (tmp_path / "images/cat").mkdir(parents=True)
     (tmp_path / "images/cat/a\\b:1.png").write_text("a cat?")
-    audit = pd.DataFrame({"index": [0], "id": ["cat/a\\b:1.png"], "label": ["cat"]})
+    audit = pd.DataFrame({"index": [0], "id": ["cat/a\\b:1.png"], "given_label": ["cat"]})
     found = corrections.plan_moves(tmp_path / "images", audit, {0: 1}, ["cat", "dog"])
     assert [one.new for one in found] == ["dog/a\\b:1.png"]
     corrections.write_moves(found, tmp_path / "moves.csv")

@@ -106,7 +106,7 @@ def test_columns_of_probabilities_are_found_by_name(tmp_path, monkeypatch):
     pd.DataFrame({"true": [0.9, 0.1, 0.8], "false": [0.1, 0.9, 0.2]}).to_csv("p.csv", index=False)
     Path("l.csv").write_text("label\ntrue\nfalse\ntrue\n")
     assert call("audit --probs p.csv --labels l.csv -o a.csv -q") == 0
-    assert (pd.read_csv("a.csv")["label_quality"] < 0.5).all()
+    assert (pd.read_csv("a.csv")["label_quality"] > 0.5).all()
 
 
 def test_true_is_no_index(tmp_path):

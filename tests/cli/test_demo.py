@@ -94,14 +94,14 @@ def test_numbers_are_those_of_the_runs(made):
     for run in left["runs"]:
         table, _ = RunFolder(made / run["method"]).audit()
         wrong = table["given_label"].to_numpy() != train.labels
-        worst = np.lexsort((table["index"], -table["label_quality"]))[: round(0.4 * len(table))]
+        worst = np.lexsort((table["index"], table["label_quality"]))[: round(0.4 * len(table))]
         assert run["planted"] == wrong.sum()
         assert run["found"] == wrong[worst].sum()
         right = table["predicted_label"].to_numpy() == train.labels
         assert run["corrected"] == (wrong & right)[worst].sum()
         lines = [json.loads(line) for line in (made / run["method"] / "history.jsonl").read_text().splitlines()]
         assert run["accuracy"] == [line["test_accuracy"] for line in lines]
-        assert run["clean_fraction"][-1] == lines[-1]["clean_fraction"]
+        assert run["clean"][-1] == lines[-1]["clean_fraction"]
         assert run["trained_on"] == lines[-1]["n_selected"]
 
 
@@ -114,7 +114,10 @@ def test_the_page_stands_alone(made):
     assert f"{100 * run['accuracy'][-1]:.1f}\N{NO-BREAK SPACE}%" in page.text
     table, _ = RunFolder(made / "crust").audit()
     first = table.sort_values(["label_quality", "index"]).iloc[0]
-    assert f"given {first['label']} suggested {first['suggested']}probability {first['probability']:.2f}" in page.text
+    assert (
+        f"given {first['given_label']} suggested {first['predicted_label']}probability {first['predicted_prob']:.2f}"
+        in page.text
+    )
 
 
 def test_what_it_prints_and_the_next_command(here, capsys):
@@ -185,8 +188,8 @@ def test_help_has_an_example(capsys):
 def facts_of(erm, crust, label="0"):
     """Two runs of one epoch or more with these test accuracies, and labels of these names."""
     audit = pd.DataFrame({
-        "index": [0, 1], "label": [label, "0"], "suggested": ["1", label], "probability": [0.9, 0.5],
-        "doubt": [1.0, 0.2], "truth": ["1", label], "planted": [True, False],
+        "index": [0, 1], "given_label": [label, "0"], "predicted_label": ["1", label], "predicted_prob": [0.9, 0.5],
+        "label_quality": [0.0, 0.8], "truth": ["1", label], "planted": [True, False],
     })  # fmt: skip
     runs = [
         demo_metrics.RunFacts(name, 2, 5, 0, 2, 1, 1, 1, 0.99, 0.5, accuracy, [0.5] * len(accuracy), 0.5, audit)
@@ -216,8 +219,8 @@ def test_the_words_say_what_was_measured_whoever_won():
 def test_a_run_is_measured_by_its_own_table():
     """A case that can be counted by hand: five labels, the top 40 % are two."""
     table = pd.DataFrame({
-        "index": [0, 1, 2, 3, 4], "label": [1, 1, 0, 0, 1], "suggested": [0, 1, 1, 0, 0],
-        "doubt": [0.9, 0.1, 0.5, 0.1, 0.8], "probability": 0.5, "held_out": [False, False, False, True, False],
+        "index": [0, 1, 2, 3, 4], "given_label": [1, 1, 0, 0, 1], "predicted_label": [0, 1, 1, 0, 0],
+        "label_quality": [0.1, 0.9, 0.5, 0.9, 0.2], "predicted_prob": 0.5, "is_held_out": [False, False, False, True, False],
     })  # fmt: skip
     history = {
         "n_selected": [4, 2],

@@ -66,7 +66,7 @@ def here(made, tmp_path, monkeypatch):
 )
 def test_a_report_of_every_kind_of_data(here, capsys, run, shown):
     assert call(f"report {run}") == 0
-    assert capsys.readouterr().out == f"look at: {run}/report.html\n"
+    assert capsys.readouterr().out == f"look at: {run}/report.html\nnext: crust review {run}\n"
     found = packed(here / run / "report.html")
     assert len(found[shown]) == found["count"] == found["total"] > 30
     if run == "csv-run":
@@ -224,7 +224,7 @@ def test_image_folders_get_a_list_and_move_only_when_asked(here, capsys):
 
 def test_image_folders_with_labels_of_their_own_get_a_labels_file(here, capsys):
     table, _ = RunFolder("images-run").audit()
-    table[["id", "label"]].to_csv("labels.csv", index=False)
+    table[["id", "given_label"]].rename(columns={"given_label": "label"}).to_csv("labels.csv", index=False)
     assert call(f"train images --labels labels.csv {FAST} -o named-run") == 0
     decided("named-run", e0="dog")
     assert call("apply named-run -q") == 0

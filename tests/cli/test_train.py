@@ -49,7 +49,7 @@ def test_a_run_leaves_what_it_should(here):
     }  # fmt: skip
     lines = [json.loads(line) for line in (here / "run/history.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in lines] == [0, 1]
-    assert all("clean" in line and "test_accuracy" in line for line in lines)
+    assert all("clean_fraction" in line and "test_accuracy" in line for line in lines)
     full = yaml.safe_load((here / "run/recipe.yaml").read_text())
     assert set(full) >= {*TrainSettings.model_fields, *METHODS["crust"].Settings.model_fields} - {"stop_after"}
     assert full["noise"] == "symmetric:0.4"
@@ -107,11 +107,11 @@ def test_predict(here, capsys):
 def test_audit(here, capsys):
     assert call("audit run --top 5 -o table.parquet") == 0
     shown = capsys.readouterr().out
-    assert "the labels to doubt most" in shown
-    assert re.search(r"estimated noise rate: [\d.]+ % of 300 labels", shown)
+    assert "the labels of the lowest quality" in shown
+    assert re.search(r"[\d.]+ % of 300 labels differ from the predicted ones", shown)
     table = pd.read_parquet("table.parquet")
     assert len(table) == 300
-    assert table["label_quality"].is_monotonic_decreasing
+    assert table["label_quality"].is_monotonic_increasing
 
 
 def test_text_labels_from_a_table(here, capsys):
@@ -171,10 +171,10 @@ WRONG = {
     "train": r"nothing to train on",
     "train digits --method crst": r"unknown method 'crst'.*did you mean 'crust'",
     "train digits --model resnet33": r"unknown model 'resnet33'.*did you mean",
-    "train digits --set shar=0.5": r"unknown setting 'shar'.*did you mean 'share'",
-    "train digits --set share": r"--set share has no value",
+    "train digits --set fractio=0.5": r"unknown setting 'fractio'.*did you mean 'fraction'",
+    "train digits --set fraction": r"--set fraction has no value",
     "train digits --set fraction=2": r"fraction is 2",
-    "train digits --fraction most": r"share",
+    "train digits --fraction most": r"fraction.* is 'most'",
     "train digits --epochs 0": r"epochs is 0",
     "train digits --mixed-precision half": r"mixed_precision is 'half'",
     "train digits --noise symetric:0.5": r"unknown noise 'symetric'.*did you mean 'symmetric'",
@@ -199,7 +199,7 @@ WRONG = {
     "train table.csv --label-column knd": r"did you mean 'kind'",
     "train --resume": r"name its folder with -o",
     "train --resume -o nowhere": r"no run in nowhere",
-    "predict nowhere digits": r"nowhere holds no finished run",
+    "predict nowhere digits": r"there is no folder nowhere",
     "predict run table.csv": r"does not hold images",
     "predict run nowhere.npz": r"there is no file or folder nowhere.npz",
     "predict run digits -o out.txt": r"must end in .csv or .parquet",

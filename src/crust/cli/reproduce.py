@@ -176,8 +176,8 @@ def reproduce_command(
         except KeyboardInterrupt:
             _write_outputs(asked, [*known, *read_results(work.results)], folder)
             done = f"{progress.before + progress.ended} of {len(asked.specs)} runs are finished"
-            how = f"the others go on from their last epoch with: {_again(context)}"
-            raise StoppedByUser(f"stopped; {done}, {how}") from None
+            words = f"stopped; {done}, the others go on from their last epoch with: {_again(context)}"
+            raise StoppedByUser(words) from None
     lines = [*known, *read_results(work.results)]
     files = _write_outputs(asked, lines, folder)
     left = without_result(asked.specs, lines)
