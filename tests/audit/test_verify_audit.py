@@ -89,7 +89,7 @@ def test_the_curve_goes_down_and_the_intervals_hold_their_values():
 def test_more_injected_errors_make_narrower_intervals():
     widths = [simulated(3, errors=count)[0]["noise_rate"] for count in (40, 1000)]
     assert widths[0]["high"] - widths[0]["low"] > widths[1]["high"] - widths[1]["low"]
-    assert any("40 labels" in note for note in simulated(3, errors=40)[0]["notes"])
+    assert any("40 label errors" in note for note in simulated(3, errors=40)[0]["notes"])
 
 
 def test_a_run_is_verified_once_and_found_again(tmp_path):

@@ -101,7 +101,7 @@ def test_numbers_are_those_of_the_runs(made):
         assert run["corrected"] == (wrong & right)[worst].sum()
         lines = [json.loads(line) for line in (made / run["method"] / "history.jsonl").read_text().splitlines()]
         assert run["accuracy"] == [line["test_accuracy"] for line in lines]
-        assert run["clean_fraction"][-1] == lines[-1]["clean_fraction"]
+        assert run["clean"][-1] == lines[-1]["clean_fraction"]
         assert run["trained_on"] == lines[-1]["n_selected"]
 
 
@@ -114,7 +114,10 @@ def test_the_page_stands_alone(made):
     assert f"{100 * run['accuracy'][-1]:.1f}\N{NO-BREAK SPACE}%" in page.text
     table, _ = RunFolder(made / "crust").audit()
     first = table.sort_values(["label_quality", "index"]).iloc[0]
-    assert f"given {first['label']} suggested {first['suggested']}probability {first['probability']:.2f}" in page.text
+    assert (
+        f"given {first['given_label']} suggested {first['predicted_label']}probability {first['predicted_prob']:.2f}"
+        in page.text
+    )
 
 
 def test_what_it_prints_and_the_next_command(here, capsys):

@@ -33,7 +33,9 @@ def test_times_are_known_before_the_data_is_here(tmp_path, monkeypatch, capsys):
 def test_runs_are_told_apart_on_their_own_dataset_alone(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     text = "scale: smoke\nlabels: true\nmethod: erm\n"
-    runs = "  - {epochs: 3}\n  - {data: missing.npz, drops: [0.3333333333333333, 0.9]}\n  - {data: missing.npz}\n"
+    runs = (
+        "  - {epochs: 3}\n  - {data: missing.npz, lr_milestones: [0.3333333333333333, 0.9]}\n  - {data: missing.npz}\n"
+    )
     Path("grid.yaml").write_text(f"{text}runs:\n{runs}")
     assert call("reproduce --grid grid.yaml --dry-run") == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines() if " true " in line]

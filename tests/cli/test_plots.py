@@ -41,8 +41,8 @@ def test_projection_of_a_plane_keeps_distances():
     turned = flat @ np.linalg.qr(RNG.normal(size=(6, 6)))[0][:2]
     rows = np.arange(50)
     for found in (
-        select_output.project(turned, rows, "euclidean"),
-        select_output.project(distances(turned), rows, "precomputed"),
+        select_output.project_to_plane(turned, rows, "euclidean"),
+        select_output.project_to_plane(distances(turned), rows, "precomputed"),
     ):
         ratio = distances(found)[0, 1:] / distances(turned)[0, 1:]
         np.testing.assert_allclose(ratio, ratio[0], rtol=1e-3)
@@ -78,8 +78,9 @@ def test_many_points_are_sampled(tmp_path, monkeypatch):
     monkeypatch.setattr(select_output, "POINTS", 50)
     monkeypatch.setattr(select_output, "MEDOIDS", 20)
     seen = []
-    project = select_output.project
-    monkeypatch.setattr(select_output, "project", lambda f, rows, *a: seen.append(len(rows)) or project(f, rows, *a))
+    project = select_output.project_to_plane
+    counting = lambda f, rows, *a: seen.append(len(rows)) or project(f, rows, *a)  # noqa: E731
+    monkeypatch.setattr(select_output, "project_to_plane", counting)
     points = RNG.normal(size=(300, 4))
     select_output.draw(tmp_path / "out.png", points, crust.select(points, 100))
     assert 50 <= seen[0] <= 70

@@ -66,7 +66,7 @@ def here(made, tmp_path, monkeypatch):
 )
 def test_a_report_of_every_kind_of_data(here, capsys, run, shown):
     assert call(f"report {run}") == 0
-    assert capsys.readouterr().out == f"look at: {run}/report.html\n"
+    assert capsys.readouterr().out == f"look at: {run}/report.html\nnext: crust review {run}\n"
     found = packed(here / run / "report.html")
     assert len(found[shown]) == found["count"] == found["total"] > 30
     if run == "csv-run":

@@ -258,7 +258,7 @@ def test_the_table_is_cut(inputs, capsys):
     assert run("f.npy -k 25 --groups many.npy") == 0
     shown = capsys.readouterr().out
     assert "… and 5 more groups" in shown
-    assert "add -o coreset.parquet" in shown
+    assert "next: the same command with -o coreset.parquet" in shown
 
 
 def test_quiet_prints_nothing(inputs, capsys):

@@ -60,10 +60,9 @@ def test_tables_and_plots_of_a_run(trained, tmp_path, capsys):
 
 def test_the_choice_is_the_methods_own(trained):
     """With all examples, the next coreset of the method is the one that the run itself has trained on."""
-    from crust.cli.theory import open_with_data
     from crust.training import checkpoint
 
-    run = open_with_data(trained, None)
+    run = reopen(trained)
     everyone = np.arange(len(run.examples))
     chosen = run.choice(2, everyone)
     trained_on = checkpoint.read(trained / "checkpoint" / "000003")["method"]["coreset"]

@@ -117,7 +117,7 @@ class RunFolder:
         return found
 
     def _refuse_earlier_version(self, config: dict[str, Any]) -> None:
-        if "lr_milestones" not in (config.get("experiment") or {}):
+        if "drops" in (config.get("experiment") or {}):  # what lr_milestones was called
             raise InputError(f"the run in {self} is of an earlier version of crust: train it again")
 
     def audit(self) -> tuple[pd.DataFrame, list[Any]]:
