@@ -220,7 +220,8 @@ def test_a_run_is_measured_by_its_own_table():
     """A case that can be counted by hand: five labels, the top 40 % are two."""
     table = pd.DataFrame({
         "index": [0, 1, 2, 3, 4], "given_label": [1, 1, 0, 0, 1], "predicted_label": [0, 1, 1, 0, 0],
-        "label_quality": [0.1, 0.9, 0.5, 0.9, 0.2], "predicted_prob": 0.5, "is_held_out": [False, False, False, True, False],
+        "label_quality": [0.1, 0.9, 0.5, 0.9, 0.2], "predicted_prob": 0.5,
+        "is_held_out": [False, False, False, True, False],
     })  # fmt: skip
     history = {
         "n_selected": [4, 2],
