@@ -138,7 +138,7 @@ def test_no_command_writes_over_what_it_reads(tmp_path, monkeypatch, capsys):
         "apply run corr.csv -o ./corr.csv --move",
         "audit run -o run/audit.parquet",
     ):
-        said(capsys, words, r"-o .* would overwrite what is read: write to another file")
+        said(capsys, words, r"(-o|output) .* would overwrite what is read: write to another file")
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     Path("a:b.csv").write_text("label\n0\n1\n0\n1\n")  # a colon in a name that is one is no key
     assert call("audit --probs p.npy --labels a:b.csv -o a.csv -q") == 0

@@ -57,7 +57,7 @@ def test_the_recipe_on_a_small_network(files, tmp_path, capsys):
     assert [[key for key in line if key.startswith("test_")] for line in lines] == [KEYS, KEYS]
     assert [lines[-1][key] for key in KEYS] == pytest.approx(measured(folder, files, 32))
     assert lines[0]["n_selected"] == 9  # half of the 18 that are whole
-    assert "clean" not in lines[0]  # nobody knows which labels are right
+    assert "clean_fraction" not in lines[0]  # nobody knows which labels are right
     full = yaml.safe_load((folder / "recipe.yaml").read_text())
     assert (full["data"], full["data_dir"], full["method"]) == ("webvision", str(files), "crust-paper")
     told = capsys.readouterr().out
@@ -71,7 +71,7 @@ def test_the_recipe_on_a_small_network(files, tmp_path, capsys):
     assert call(f"predict {folder} {files}/imagenet/val -o {tmp_path}/imagenet.csv") == 0
     for name, key in (("val", KEYS[0]), ("imagenet", KEYS[2])):
         table = pd.read_csv(tmp_path / f"{name}.csv")
-        assert (table["given_label"] == table["predicted"]).mean() == pytest.approx(lines[-1][key])
+        assert (table["label"] == table["predicted"]).mean() == pytest.approx(lines[-1][key])
 
 
 def test_a_result_line_has_both_test_sets(tmp_path):

@@ -132,7 +132,7 @@ def test_a_training_on_cifar100_from_the_command_line(tmp_path):
         main([*words.split(), "--epochs", "1", "--set", "top=5", "--no-augment", "-q", "-o", str(tmp_path / "run")])
     assert caught.value.code == 0
     (line,) = [json.loads(text) for text in (tmp_path / "run/history.jsonl").read_text().splitlines()]
-    assert {"test_accuracy", "test_top5", "clean"} <= set(line)
+    assert {"test_accuracy", "test_top5", "clean_fraction"} <= set(line)
     noise = NoisyLabels.load(tmp_path / "run/noise.npz")
     wrong = np.flatnonzero(noise.labels != np.arange(200) % 100)
     assert 50 < len(wrong) < 110

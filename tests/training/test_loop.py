@@ -192,7 +192,7 @@ def test_a_run_is_loaded_and_predicts_the_same(tmp_path):
     assert np.array_equal(loaded.predict(x, probabilities=True), trained.predict(x, probabilities=True))
     assert set(loaded.predict(x)) <= set(names)
     assert loaded.audit().equals(trained.audit())
-    with pytest.raises(InputError, match="holds no finished run"):
+    with pytest.raises(InputError, match="there is no folder"):
         crust.load(tmp_path / "nowhere")
 
 

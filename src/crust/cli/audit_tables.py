@@ -87,7 +87,8 @@ def _worst_table(table: Any) -> Any:
     ]
     shown = Table(box=box.SIMPLE_HEAD, title="the labels of the lowest quality", title_justify="left")
     for head in heads:
-        shown.add_column(head, justify="left" if head in ("id", "given_label", "predicted_label") else "right")
+        left = head in ("id", "given_label", "predicted_label")
+        shown.add_column(head, justify="left" if left else "right", no_wrap=head == "id")
     for row in table.to_dict("records"):
         cells = [visible(row[head]) for head in heads[: heads.index("predicted_prob")]]
         cells = [*map(escape, cells), f"{row['predicted_prob']:.2f}", f"{row['label_quality']:.3f}"]
