@@ -114,19 +114,18 @@ def train(spec: dict[str, Any], place: Path, data_dir: str | None, human_labels:
         **spec["settings"],
     )
     judged = np.flatnonzero(mine)
-    probabilities = result.predict(examples.subset(judged), probabilities=True)
+    probabilities = result.predict_proba(examples.subset(judged))
     write_atomic(place / "out_of_sample.npz", lambda file: np.savez(file, rows=judged, probabilities=probabilities))
-    assert result.recorder is not None
-    cost = result.recorder.context.cost
+    cost = result.cost
     return {
         "key": key(spec),
         "spec": spec,
         "accuracy": {},
         "agreement": float((probabilities.argmax(axis=1) == given[judged]).mean()),
         "cost": {
-            "forward": cost.forward,
-            "backward": cost.backward,
-            "seconds": {name: round(value, 1) for name, value in cost.seconds.items()},
+            "forward": cost["forward"],
+            "backward": cost["backward"],
+            "seconds": {name: round(value, 1) for name, value in cost["seconds"].items()},
         },
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
         "machine": {"processor": platform.machine(), "threads": torch.get_num_threads(), "torch": torch.__version__},

@@ -141,7 +141,7 @@ def selecting(turns: Turns, job: dict[str, Any]) -> dict[str, Any]:
     own = {name: value for name, value in job["settings"].items() if name != "method"}
     method = METHODS["crust"](split_settings(own, METHODS["crust"].Settings)[1])
     context = Context(train, 10, [model], TrainSettings(), Processes(cpu=True), augment=False, validation=None)
-    seen = context.look_at_all()
+    seen = context.evaluate_train_set()
     for epoch in range(job["epochs"]):
         context.epoch = epoch
         turns.start = time.perf_counter()

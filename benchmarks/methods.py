@@ -45,9 +45,9 @@ def cost(method: str, options: argparse.Namespace) -> dict[str, float]:
         spec["model"], bundle.train.with_labels(given), method=method, true_labels=truth, augment=spec["augment"],
         validation=spec["validation"], **{**spec["experiment"], "epochs": options.epochs}, **spec["settings"],
     )  # fmt: skip
-    spent = result.recorder.context.cost
-    seconds = sum(spent.seconds.get(part, 0.0) for part in COUNTED)
-    return {"seconds": seconds, "forward": spent.forward, "backward": spent.backward}
+    spent = result.cost
+    seconds = sum(spent["seconds"].get(part, 0.0) for part in COUNTED)
+    return {"seconds": seconds, "forward": spent["forward"], "backward": spent["backward"]}
 
 
 def main() -> int:

@@ -1,9 +1,4 @@
-"""`fit`: everything a run needs is put together, trained, and left in its folder.
-
-What users give to `fit`, checked and as `Examples`.
-
-The networks of a method: the user's own, or those that a name or a function makes.
-"""
+"""`fit`: the user's data, networks and method are put together, trained, and left in the run's folder."""
 
 from __future__ import annotations
 
@@ -11,6 +6,7 @@ import copy
 import hashlib
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +16,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from crust._util import seeding
-from crust._util.malloc import keep_freed
-from crust._util.torch_modules import check_outputs
+from crust._util.torch_modules import check_outputs, unwrapped
+from crust.audit import audit_table, duplicates
 from crust.data import Examples, batches, encode_labels, from_arrays, from_dataset, hold_out
 from crust.data.labels import check_classes
 from crust.data.torch_dataset import can_augment
@@ -32,7 +28,8 @@ from crust.runs.folder import RunFolder, versions
 from crust.runs.result import Result
 from crust.training import loop, noise_estimation
 from crust.training.context import Context
-from crust.training.distributed import Processes
+from crust.training.distributed import Processes, own_accelerate_state
+from crust.training.method import Method, Settings
 from crust.training.recorder import Recorder
 from crust.training.run_state import Plan, RunState
 from crust.training.settings import TrainSettings, split_settings
@@ -43,7 +40,7 @@ def fit(
     model: nn.Module | str | Callable[[], nn.Module],
     train_set: Any,
     *,
-    method: str = "crust",
+    method: str | type[Method] | Method = "crust",
     labels: Any = None,
     true_labels: Any = None,
     test_set: Any = None,
@@ -64,7 +61,7 @@ def fit(
             called for every network of a method, so that a second one has pretrained weights too, where a network that
             is given itself is copied with new weights.
         train_set: a map-style dataset of (x, y), arrays (x, y), or `Examples`.
-        method: see `crust methods`.
+        method: a name, see `crust methods`; or a `Method` of your own, the class or an instance (CONTRIBUTING.md).
         labels: one label an example, in place of the dataset's own.
         true_labels: for measuring only.
         test_set: clean data to measure on; or several sets by name, of which the first is the main one: the history
@@ -91,35 +88,169 @@ def fit(
         >>> len(result.history), len(result.audit()), result.history["n_selected"]
         (2, 300, [270, 135])
     """
-    choices(method, METHODS, "method")
-    kind = METHODS[method]
-    if not isinstance(model, str) and (not callable(model) or isinstance(model, type)):
-        raise InputError(f"the model is a {type(model).__name__}: give a network that returns logits, or a name")
-    experiment, own = split_settings(settings, kind.Settings)
-    check_trackers(trackers, None if run_dir is None else Path(run_dir))
+    with own_accelerate_state():
+        run = prepare(
+            model,
+            train_set,
+            method=method,
+            labels=labels,
+            true_labels=true_labels,
+            test_set=test_set,
+            validation=validation,
+            val_set=val_set,
+            augment=augment,
+            train_eval_set=train_eval_set,
+            run_dir=run_dir,
+            resume=resume,
+            on_epoch_end=on_epoch_end,
+            trackers=trackers,
+            **settings,
+        )
+        return run.train()
+
+
+@dataclass
+class Split:
+    """The user's data: what is trained on, what is held out of it, and what is measured on."""
+
+    train: Examples  # all of it
+    kept: NDArray[np.int64]  # positions that are trained on
+    held: NDArray[np.int64]  # those held out
+    part: Examples  # the examples of `kept`
+    plain: Examples | None  # the same without augmentation, where the training set augments by itself
+    validation: Examples | None
+    truth: NDArray[np.int64] | None  # of all
+    tests: dict[str, Examples]
+
+
+def prepare_data(
+    train_set: Any,
+    labels: Any,
+    true_labels: Any,
+    test_set: Any,
+    validation: float,
+    val_set: Any,
+    train_eval_set: Any,
+    seed: int,
+) -> Split:
+    """What the user gave, checked, and split as `validation` says."""
     train = as_examples(train_set, labels)
     check_labels(train)
     truth = None if true_labels is None else codes(true_labels, train)
-    if truth is None and kind.needs == "all true labels":
-        raise InputError(f"{method} needs true labels: give true_labels, or use another method")
-    plain = train if train_eval_set is None else as_examples(train_eval_set, train.decode(train.labels), like=train)
+    plain = None
+    if train_eval_set is not None:
+        plain = as_examples(train_eval_set, train.decode(train.labels), like=train)
     tests = test_sets(test_set, train)
     kept, held = np.arange(len(train)), np.empty(0, np.int64)
     if val_set is None and validation:
-        kept, held = hold_out(train.labels, validation, seeding.numpy_rng(experiment.seed, "validation"))
+        kept, held = hold_out(train.labels, validation, seeding.numpy_rng(seed, "validation"))
     validate = None if val_set is None else as_examples(val_set, like=train)
     if len(held):
-        validate = plain.subset(held)
-    part = train.subset(kept)
+        validate = (train if plain is None else plain).subset(held)
+    seen = None if plain is None else plain.subset(kept)
+    return Split(train, kept, held, train.subset(kept), seen, validate, truth, tests)
+
+
+@dataclass
+class Run:
+    """A run that is put together: the data, the networks in their context, and what it writes down."""
+
+    data: Split
+    context: Context
+    state: RunState
+    recorder: Recorder
+    tracking: Tracking
+    fresh: Callable[[int], nn.Module]
+    config: dict[str, Any]
+    folder: RunFolder | None
+
+    def train(self) -> Result:
+        """To the end, and leave it in its folder."""
+        with self.tracking:
+            self.tracking.begin(self.recorder.history)
+            loop.train(self.context, self.state, fresh=self.fresh, record=self.recorder)
+        return self.finish()
+
+    def finish(self) -> Result:
+        """What stays: the kept model, the history, the audit."""
+        context, state = self.context, self.state
+        # A network of its own: under mixed precision Accelerate has wrapped the forward of the trained one.
+        final = self.fresh(0).to(context.device)
+        trained = context.processes.bare(context.networks[0]).state_dict() if state.best is None else state.best
+        final.load_state_dict(trained)
+        cost = {"forward": context.cost.forward, "backward": context.cost.backward, "seconds": context.cost.seconds}
+        result = Result(
+            final.eval(),
+            self.recorder.history,
+            {**self.config, "noise_info": noise_estimation.described(context.noise_info)},
+            self.data.train.classes,
+            run_dir=None if self.folder is None else self.folder.path,
+            audit_rows=self._audit(),
+            best_epoch=state.best_epoch,
+            cost=cost,
+            is_main_process=context.processes.first,
+        )
+        if self.folder is not None and context.processes.first:
+            self.folder.finish(result)
+        return result
+
+    def _audit(self) -> Any:
+        """One row a training example: what the run knows about its label."""
+        context, data, recorder = self.context, self.data, self.recorder
+        held, parts = None, [(context.plain, data.kept)]
+        if recorder.watch_validation is not None and context.validation is not None and len(data.held):
+            held = (recorder.watch_validation, context.validation.labels, data.held)
+            parts.append((context.validation, data.held))
+        same = None  # examples with the very same input as an earlier one; unknown where inputs are not in memory
+        if not any(examples.kind == "dataset" for examples, _ in parts):
+            same = duplicates((examples.inputs, index) for examples, index in parts)
+        return audit_table(
+            recorder.watch,
+            context.labels,
+            data.kept,
+            data.train.classes,
+            held=held,
+            ids=data.train.ids,
+            opinions=recorder.method.opinions(),
+            same=same,
+        )
+
+
+def prepare(
+    model: nn.Module | str | Callable[[], nn.Module],
+    train_set: Any,
+    *,
+    method: str | type[Method] | Method,
+    labels: Any,
+    true_labels: Any,
+    test_set: Any,
+    validation: float,
+    val_set: Any,
+    augment: bool | None,
+    train_eval_set: Any,
+    run_dir: str | Path | RunFolder | None,
+    resume: bool,
+    on_epoch_end: Callable[[dict[str, Any]], None] | None,
+    trackers: Sequence[str],
+    **settings: Any,
+) -> Run:
+    """A run as `fit` was asked for it, ready to train: begun in its folder, or opened again there."""
+    if not isinstance(model, str) and (not callable(model) or isinstance(model, type)):
+        raise InputError(f"the model is a {type(model).__name__}: give a network that returns logits, or a name")
+    if isinstance(model, nn.Module):
+        model = unwrapped(model)
+    chosen, experiment, method_name = build_method(method, settings)
+    check_trackers(trackers, None if run_dir is None else Path(run_dir))
+    if true_labels is None and chosen.uses_true_labels:
+        raise InputError(f"{method_name} needs true labels: give true_labels, or use another method")
+    data = prepare_data(train_set, labels, true_labels, test_set, validation, val_set, train_eval_set, experiment.seed)
+    train, part = data.train, data.part
     if augment is None:
         augment = can_augment(part)
-    keep_freed()
     processes = Processes(experiment.mixed_precision, not torch.cuda.is_available(), trackers, run_dir)
     fresh = maker(model, part, experiment)
-    networks = [fresh(i) for i in range(kind.networks)]
-    name = model if isinstance(model, str) else type(networks[0]).__name__
+    networks = [fresh(i) for i in range(chosen.networks)]
     check_outputs(networks[0], next(batches(part, np.arange(min(2, len(part))), 2))[0], len(train.classes))
-    size = sum(p.numel() for p in networks[0].parameters())
     context = Context(
         part,
         len(train.classes),
@@ -127,56 +258,71 @@ def fit(
         experiment,
         processes,
         augment=augment,
-        validation=validate,
-        plain=None if train_eval_set is None else plain.subset(kept),
-        true_labels=None if truth is None else truth[kept],
+        validation=data.validation,
+        plain=data.plain,
+        true_labels=None if data.truth is None else data.truth[data.kept],
+        tests=data.tests,
     )
     config = {
-        "method": method,
-        "model": name,
+        "method": method_name,
+        "model": model if isinstance(model, str) else type(networks[0]).__name__,
         "built": isinstance(model, str),
-        "parameters": size,
+        "parameters": sum(p.numel() for p in networks[0].parameters()),
         "inputs": {"kind": part.kind, "shape": list(part.shape), "mean": part.mean, "std": part.std},
         "experiment": experiment.model_dump(mode="json", exclude={"stop_after", "keep_every"}),
-        "settings": own.model_dump(mode="json"),
+        "settings": chosen.settings.model_dump(mode="json"),
         "validation": validation,
         "augment": augment,
         "classes": [c.item() if isinstance(c, np.generic) else c for c in train.classes],
         "data": train.fingerprint(),
-        "test_data": fingerprints(tests, isinstance(test_set, dict)),
-        "validation_data": None if validate is None or len(held) else validate.fingerprint(),
-        "true_labels": None if truth is None else hashlib.sha256(truth.tobytes()).hexdigest()[:16],
+        "test_data": fingerprints(data.tests, isinstance(test_set, dict)),
+        "validation_data": None if data.validation is None or len(data.held) else data.validation.fingerprint(),
+        "true_labels": None if data.truth is None else hashlib.sha256(data.truth.tobytes()).hexdigest()[:16],
     }
-    folder = None if run_dir is None else run_dir if isinstance(run_dir, RunFolder) else RunFolder(run_dir)
-    known, unknown = noise_estimation.told(own, part.labels, context.true_labels, context.classes, method)
-    context.noise_info = known
-    chosen = kind(own)
-    unknown = unknown and not chosen.estimates_itself
-    estimator = noise_estimation.Estimator(len(part), context.classes, experiment) if unknown else None
+    context.noise_info, unknown = noise_estimation.told(
+        chosen.settings, part.labels, context.true_labels, context.classes, method_name
+    )
+    estimator = None
+    if unknown and not chosen.estimates_itself:
+        estimator = noise_estimation.Estimator(len(part), context.classes, experiment)
     state = RunState(Plan(chosen, estimator))
     tracking = Tracking(processes, trackers, config, on_epoch_end)
+    folder = None if run_dir is None else run_dir if isinstance(run_dir, RunFolder) else RunFolder(run_dir)
     recorder = Recorder(
         context,
         state,
-        tests=tests,
         checkpoint_dir=None if folder is None else folder.checkpoint_dir,
         history_path=None if folder is None else folder.history_path,
         identity=config,
         report=tracking,
     )
     made_with = {"versions": versions()} if folder is None else folder.begin(config, recorder, resume)
-    with tracking:
-        tracking.begin(recorder.history)
-        loop.train(context, state, fresh=fresh, after_epoch=recorder)
-    config = {**config, **made_with, "noise_info": noise_estimation.described(context.noise_info)}
-    # A network of its own: under mixed precision Accelerate has wrapped the forward of the trained one.
-    final = fresh(0).to(processes.device)
-    final.load_state_dict(processes.bare(context.networks[0]).state_dict() if state.best is None else state.best)
-    place = None if folder is None else folder.path
-    result = Result(final, recorder.history, config, train.classes, recorder, place, kept, held, train.ids)
-    if folder is not None and processes.first:
-        folder.finish(result)
-    return result
+    return Run(data, context, state, recorder, tracking, fresh, {**config, **made_with}, folder)
+
+
+def build_method(method: str | type[Method] | Method, settings: dict[str, Any]) -> tuple[Method, TrainSettings, str]:
+    """The method, the settings of the experiment, and the method's name for messages and the run's config.
+
+    Example:
+        >>> chosen, experiment, name = build_method("crust", {"epochs": 3, "fraction": 0.7})
+        >>> name, chosen.settings.fraction, experiment.epochs
+        ('crust', 0.7, 3)
+    """
+    if isinstance(method, Method):
+        kind: type[Method] = type(method)
+        given = sorted(set(settings) & set(kind.Settings.model_fields))
+        if given:
+            raise InputError(f"{given[0]} is a setting of the method, which is there already: give it to the method")
+        experiment, _ = split_settings(settings, Settings)
+        return copy.deepcopy(method), experiment, getattr(kind, "name", kind.__name__)
+    if isinstance(method, str):
+        kind = METHODS[choices(method, METHODS, "method")]
+    elif isinstance(method, type) and issubclass(method, Method):
+        kind = method
+    else:
+        raise InputError(f"method is a {type(method).__name__}: give a name, see crust methods, or a crust Method")
+    experiment, own = split_settings(settings, kind.Settings)
+    return kind(own), experiment, getattr(kind, "name", kind.__name__)
 
 
 def as_examples(data: Any, labels: Any = None, like: Examples | None = None) -> Examples:

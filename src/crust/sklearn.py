@@ -120,29 +120,22 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The probabilities of all classes, in the order of `classes_`: (n, classes) in float64."""
         import torch
 
-        from crust._util.torch_modules import device_of, evaluating, forward_logits
         from crust.data import batches
+        from crust.training.evaluation import probabilities_of
 
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, allow_nd=True)
         if X.shape[1:] != self._shape:
             raise InputError(f"X has examples of shape {X.shape[1:]}, but those trained on had {self._shape}")
-        network, found = self.model_, []
-        parts: Iterable[torch.Tensor]
-        wide = next(network.parameters()).dtype == torch.float64
-        with evaluating(network), torch.no_grad():
-            if (
-                wide and X.ndim == 2
-            ):  # all of the way in float64: what an example gets does not depend on its neighbours
-                rows = torch.from_numpy(self._standardised(X))
-                parts = [rows[first : first + ROWS] for first in range(0, len(rows), ROWS)]
-            else:
-                examples = self._examples(X, None)
-                parts = (x.double() if wide else x for x, _ in batches(examples, None, ROWS))
-            for part in parts:
-                logits = forward_logits(network, part.to(device_of(network))).double()
-                found.append(torch.softmax(logits, dim=1).cpu().numpy())
-        return np.concatenate(found)
+        wide = next(self.model_.parameters()).dtype == torch.float64
+        pieces: Iterable[tuple[torch.Tensor, Any]]
+        if wide and X.ndim == 2:  # all of the way in float64: what an example gets does not depend on its neighbours
+            rows = torch.from_numpy(self._standardised(X))
+            pieces = ((rows[first : first + ROWS], None) for first in range(0, len(rows), ROWS))
+        else:
+            parts = batches(self._examples(X, None), None, ROWS)
+            pieces = ((x.double() if wide else x, index) for x, index in parts)
+        return probabilities_of(self.model_, pieces)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each example, by the names that `y` had."""

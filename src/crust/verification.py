@@ -126,7 +126,7 @@ def audit_arrays(table: Any, classes: list[Any]) -> AuditArrays:
 
 def _check_verifiable(config: dict[str, Any], folder: RunFolder, model: nn.Module | None, val_set: Any) -> None:
     method = config["method"]
-    if METHODS[method].needs == "all true labels" or "true" in config["settings"].values():
+    if METHODS[method].uses_true_labels or "true" in config["settings"].values():
         raise InputError(f"{method} was told the true labels, of which injected errors have none: verify another run")
     if model is None and not config["built"]:
         raise InputError(f"the run in {folder} trained a {config['model']} of yours: give such a network as model")

@@ -118,7 +118,7 @@ def test_a_class_with_one_example_is_said_and_trained_on(capsys, caplog):
         result = crust.fit("mlp", (X, labels), **FAST)
     assert "class 2 has a single example" in caplog.text
     assert not result.audit()["is_held_out"][7]
-    assert result.predict(X, probabilities=True).shape == (N, 3)
+    assert result.predict_proba(X).shape == (N, 3)
     np.savez("data.npz", x=X, y=labels)
     assert call(f"train data.npz {TRAIN} -o run".replace(" -q", "")) == 0
     assert "class 2 has a single example" in capsys.readouterr().err

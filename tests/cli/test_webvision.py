@@ -31,7 +31,7 @@ def measured(folder, files, size):
     bundle = data.load("webvision", data_dir=files, image_size=size, skip_broken=True)
     found = []
     for examples in (bundle.test, bundle.more_tests["imagenet"]):
-        ranks = (-result.predict(examples, probabilities=True)).argsort(axis=1, kind="stable")
+        ranks = (-result.predict_proba(examples)).argsort(axis=1, kind="stable")
         own = examples.labels[:, None]
         found += [(ranks[:, :1] == own).any(axis=1).mean(), (ranks[:, :2] == own).any(axis=1).mean()]
     return found

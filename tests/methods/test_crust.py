@@ -196,7 +196,7 @@ def test_a_coreset_is_kept_between_selections():
         found.epoch = epoch
         with torch.no_grad():
             found.networks[0][0].weight.mul_(-0.5)
-        found.forget_pass()
+        found.weights_changed()
         selection = method.begin_epoch(found)
         chosen.append(set(selection.indices.tolist()))
     assert len(chosen[0]) == found.n

@@ -82,7 +82,7 @@ def test_identical_networks_stay_as_they_are():
     before = [copy.deepcopy(each.state_dict()) for each in context.networks]
     state = RunState(Plan(method(warmup=0)))
     lines = []
-    loop.train(context, state, fresh=lambda i: network(), after_epoch=lambda *found: lines.append(found))
+    loop.train(context, state, fresh=lambda i: network(), record=lambda *found: lines.append(found))
     assert len(lines) == context.settings.epochs
     for each, old in zip(context.networks, before, strict=True):
         assert all(value.equal(old[name]) for name, value in each.state_dict().items())

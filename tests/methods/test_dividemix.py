@@ -125,7 +125,7 @@ def test_each_network_learns_the_labels_that_the_other_trusts():
     found = method(**KNOWN)
     selection = found.begin_epoch(context)
     for k in range(2):
-        seen = context.look_at_all(network=1 - k)
+        seen = context.evaluate_train_set(network=1 - k)
         assert np.array_equal(found.labelled[k], clean_probability(seen.losses) > 0.5)
     assert not np.array_equal(found.labelled[0], found.labelled[1])
     assert len(selection.indices) == context.n

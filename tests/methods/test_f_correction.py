@@ -113,7 +113,7 @@ def test_the_matrix_is_that_of_the_best_weights(tmp_path):
     context, state = stopped.recorder.context, stopped.recorder.state
     assert state.best_epoch == 1 + int(np.argmin(stopped.history["val_loss"]))
     state.restore_best(context.networks[0])
-    context.forget_pass()
+    context.weights_changed()
     by_hand = FCorrection(FCorrectionSettings())
     by_hand.end_stage(context)
     assert np.array_equal(by_hand.T, result.recorder.method.T)

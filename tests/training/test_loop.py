@@ -189,7 +189,7 @@ def test_a_run_is_loaded_and_predicts_the_same(tmp_path):
     names = np.array(["ant", "bee", "cow"])
     trained = crust.fit("mlp", (x, names[given]), method="crust", run_dir=tmp_path, epochs=2)
     loaded = crust.load(tmp_path)
-    assert np.array_equal(loaded.predict(x, probabilities=True), trained.predict(x, probabilities=True))
+    assert np.array_equal(loaded.predict_proba(x), trained.predict_proba(x))
     assert set(loaded.predict(x)) <= set(names)
     assert loaded.audit().equals(trained.audit())
     with pytest.raises(InputError, match="there is no folder"):
@@ -220,10 +220,10 @@ def test_mixed_precision_after_full_precision_gives_a_model_of_its_own():
     data = Examples(x, np.full(len(x), -1), [0, 1, 2], "features")
     with torch.no_grad():
         expected = torch.softmax(by_hand.eval()(x).double(), dim=1).numpy()
-        assert result.predict(data, probabilities=True) == pytest.approx(expected, abs=1e-6)
+        assert result.predict_proba(data) == pytest.approx(expected, abs=1e-6)
         for parameter in result.model.parameters():
             parameter.zero_()
-    assert result.predict(data, probabilities=True) == pytest.approx(1 / 3)  # not the trained one behind a wrapper
+    assert result.predict_proba(data) == pytest.approx(1 / 3)  # not the trained one behind a wrapper
 
 
 def test_a_set_that_augments_by_itself_is_looked_at_without():

@@ -26,7 +26,7 @@ def test_every_set_is_measured_by_its_name():
     result = fit(test_set=sets(), top=2, validation=0)
     line = result.history.lines[-1]
     for end, (x, true) in zip(("", "_other"), sets().values(), strict=True):
-        probabilities = result.predict(x, probabilities=True)  # without validation the last model is kept
+        probabilities = result.predict_proba(x)  # without validation the last model is kept
         assert line[f"test_accuracy{end}"] == pytest.approx((probabilities.argmax(1) == true).mean())
         assert line[f"test_top2{end}"] == pytest.approx((ranks(probabilities, true) < 2).mean())
         assert line[f"test_top2{end}"] >= line[f"test_accuracy{end}"]

@@ -34,7 +34,7 @@ SCRIPT = """
     settings = TrainSettings(epochs=2, batch_size=8, eval_batch_size=32)
     model = processes.prepare(network(norm=True))
     context = Context(train, CLASSES, [model], settings, processes, augment=False, validation=None)
-    seen = {kind: context.look_at_all(kind) for kind in ("logits", "features")}
+    seen = {kind: context.evaluate_train_set(kind) for kind in ("logits", "features")}
     kinds = [
         ("crust", {"fraction": 0.5, "select_after": 0}),
         ("crust-paper", {"fraction": 0.3}),

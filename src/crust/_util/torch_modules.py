@@ -6,8 +6,8 @@ Everything here only looks: afterwards the network and all random states are as 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,23 @@ def slice_batch(x: Any, first: int, last: int) -> Any:
     if isinstance(x, Mapping):
         return {name: value[first:last] for name, value in x.items()}
     return x[first:last]
+
+
+def unwrapped(model: nn.Module) -> nn.Module:
+    """The network itself, where it comes in DataParallel, DistributedDataParallel or torch.compile.
+
+    Example:
+        >>> inner = nn.Linear(2, 3)
+        >>> unwrapped(nn.DataParallel(inner)) is inner, unwrapped(inner) is inner
+        (True, True)
+    """
+    while True:
+        if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
+            model = model.module
+        elif isinstance(compiled := getattr(model, "_orig_mod", None), nn.Module):  # of torch.compile
+            model = compiled
+        else:
+            return model
 
 
 def device_of(model: nn.Module) -> torch.device:
@@ -138,6 +155,43 @@ def _flags(model: nn.Module, flag: bool) -> Iterator[None]:
     finally:
         for module, was in before:
             module.training = was
+
+
+def evaluate_batches(
+    model: nn.Module,
+    batches: Iterable[tuple[Any, Any]],
+    each: Callable[[Any, Any, Tensor], None],
+    *,
+    device: torch.device | str | None = None,
+    train_mode: bool = False,
+    autocast: torch.dtype | None = None,
+    forward: Callable[[nn.Module, Any], Any] = forward_logits,
+) -> None:
+    """A pass over a dataset: the one way in which crust runs a network that it does not train just then.
+
+    Args:
+        model: the network; it is in eval mode and without gradients meanwhile, see `evaluating`.
+        batches: pairs of inputs and anything that goes with them, such as positions.
+        each: called with the inputs on the device, what goes with them, and the logits.
+        device: where to compute; None is where the network is.
+        train_mode: run in train mode instead, see `training`.
+        autocast: compute the network in this type.
+        forward: what is computed of a batch in place of the logits.
+
+    Example:
+        >>> sizes = []
+        >>> pieces = [(torch.zeros(4, 2), "first"), (torch.zeros(1, 2), "last")]
+        >>> evaluate_batches(nn.Linear(2, 3), pieces, lambda x, name, logits: sizes.append((name, *logits.shape)))
+        >>> sizes
+        [('first', 4, 3), ('last', 1, 3)]
+    """
+    place = device_of(model) if device is None else torch.device(device)
+    with training(model) if train_mode else evaluating(model):
+        for x, index in batches:
+            inputs = to_device(x, place)
+            with torch.autocast(place.type, autocast) if autocast else nullcontext():
+                found = forward(model, inputs)
+            each(inputs, index, found)
 
 
 def last_linear(model: nn.Module, sample: Any, name: str | None = None) -> tuple[str, nn.Module]:

@@ -37,9 +37,7 @@ def predict_command(
 
     result = crust.load(run)
     examples = load_new(data, RunFolder(run).encoding(), data_dir=data_dir, skip_broken=skip_broken)
-    table = prediction_table(
-        examples, result.predict(examples, probabilities=True, batch_size=batch_size), result.classes
-    )
+    table = prediction_table(examples, result.predict_proba(examples, batch_size=batch_size), result.classes)
     if output is not None:
         write_table(table, output)
     if quiet:

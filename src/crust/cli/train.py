@@ -187,7 +187,7 @@ def train_command(
     options, settings = recipes.merge_recipe(base, _without_none(given), settings)
     start = time.perf_counter()
     result = train_by_recipe(options, settings, output, resume, quiet)
-    if not quiet and result.recorder is not None and result.recorder.context.processes.first:
+    if not quiet and result.is_main_process:
         print_summary(result, options, time.perf_counter() - start, resume)
 
 

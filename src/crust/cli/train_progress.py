@@ -108,7 +108,7 @@ def print_summary(result: Result, options: dict[str, Any], seconds: float, resum
         typer.echo(f"stopped after {passes} passes on examples, as the budget says")
     if lines and lines[-1].get("clean_fraction") is not None:
         typer.echo(f"right labels among those trained on: {percent(lines[-1]['clean_fraction'])}")
-    if result.recorder is not None and "val_accuracy" in history.lines[-1]:
-        typer.echo(f"kept: the model of epoch {result.recorder.state.best_epoch}, the best on held-out noisy labels")
+    if result.best_epoch is not None and "val_accuracy" in history.lines[-1]:
+        typer.echo(f"kept: the model of epoch {result.best_epoch}, the best on held-out noisy labels")
     typer.echo(f"written to: {folder}")
     typer.echo(f"next: crust audit {shlex.quote(str(folder))}")

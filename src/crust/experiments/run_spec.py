@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crust._util.torch_modules import device_of
 from crust.data import Bundle, Examples, load
 from crust.errors import InputError
 from crust.experiments.hardware import machine
@@ -97,8 +98,6 @@ def named_tests(bundle: Bundle, spec: dict[str, Any]) -> dict[str, Examples]:
 
 
 def _result_line(spec: dict[str, Any], result: Result, wrong: NDArray[np.bool_] | None) -> dict[str, Any]:
-    assert result.recorder is not None
-    cost = result.recorder.context.cost
     curves = {name: [_rounded(value) for value in result.history[name]] for name in CURVES}
     return {
         "key": key(spec),
@@ -108,13 +107,13 @@ def _result_line(spec: dict[str, Any], result: Result, wrong: NDArray[np.bool_] 
         "curves": {name: values for name, values in curves.items() if any(value is not None for value in values)},
         "audit": audit_quality(result, wrong),
         "cost": {
-            "forward": cost.forward,
-            "backward": cost.backward,
-            "seconds": {name: round(value, 1) for name, value in cost.seconds.items()},
+            "forward": result.cost["forward"],
+            "backward": result.cost["backward"],
+            "seconds": {name: round(value, 1) for name, value in result.cost["seconds"].items()},
         },
         "facts": {name: value for name, value in result.history.lines[-1].items() if name in FACTS},
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-        "machine": machine(result.recorder.context.device),
+        "machine": machine(device_of(result.model)),
     }
 
 

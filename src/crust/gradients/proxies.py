@@ -12,12 +12,10 @@ from torch import Tensor, nn
 
 from crust._util.torch_modules import (
     device_of,
-    evaluating,
+    evaluate_batches,
     forward_logits,
     last_linear,
     slice_batch,
-    to_device,
-    training,
 )
 from crust.errors import InputError, choices
 from crust.gradients.gradient_pass import GradientPass, Table
@@ -89,7 +87,8 @@ def proxies(
     choices(loss, LOSSES, "loss")
     y = label_tensor(labels, loss)
     place = device_of(model) if device is None else torch.device(device)
-    step, exact, weight = None, None, None
+    step, exact = None, None
+    weight: Tensor | None = None  # of the last layer
     if kind == "exact":
         if train_mode:
             raise InputError("exact gradients are not defined in train mode: use eval mode, or another proxy")
@@ -98,28 +97,36 @@ def proxies(
         step, exact = exact_gradients(model, loss)
 
     table = Table(len(y))
-    with training(model) if train_mode else evaluating(model):
-        for x, index in _checked_pieces(batches, len(y), step):
-            inputs, given = to_device(x, place), y[index].to(place)
+
+    def forward(model: nn.Module, inputs: Any) -> Any:
+        return inputs if exact else forward_logits(model, inputs)  # exact gradients need the labels too
+
+    def write(inputs: Any, index: np.ndarray, outputs: Any) -> None:
+        nonlocal weight
+        given, rows = y[index].to(place), None
+        if exact:
             with torch.autocast(place.type, autocast) if autocast else nullcontext():
-                rows, outputs = exact(inputs, given) if exact else (None, forward_logits(model, inputs))
-            logits = logit_matrix(outputs, given, loss)
-            if rows is None:
-                rows = LOSSES[loss].residual(logits, given)
-            if kind == "features":
-                if weight is None:
-                    weight = _last_weight(model, x, layer, logits.shape[1]).to(place)
-                with torch.autocast(place.type, enabled=False):
-                    rows = rows @ weight
-            columns = {
-                "proxies": rows,
-                "predictions": logits[:, 0] if logits.shape[1] == 1 else logits.argmax(1),
-                "losses": LOSSES[loss].losses(logits, given),
-                **label_certainty(logits, given, loss),
-            }
-            if not probabilities:
-                columns.pop("probabilities", None)
-            table.write(index, {name: value.cpu().numpy() for name, value in columns.items()})
+                rows, outputs = exact(inputs, given)
+        logits = logit_matrix(outputs, given, loss)
+        if rows is None:
+            rows = LOSSES[loss].residual(logits, given)
+        if kind == "features":
+            if weight is None:
+                weight = _last_weight(model, inputs, layer, logits.shape[1]).to(place)
+            with torch.autocast(place.type, enabled=False):
+                rows = rows @ weight
+        columns = {
+            "proxies": rows,
+            "predictions": logits[:, 0] if logits.shape[1] == 1 else logits.argmax(1),
+            "losses": LOSSES[loss].losses(logits, given),
+            **label_certainty(logits, given, loss),
+        }
+        if not probabilities:
+            columns.pop("probabilities", None)
+        table.write(index, {name: value.cpu().numpy() for name, value in columns.items()})
+
+    pieces = _checked_pieces(batches, len(y), step)
+    evaluate_batches(model, pieces, write, device=place, train_mode=train_mode, autocast=autocast, forward=forward)
     return table.seen() if partial else table.complete()
 
 

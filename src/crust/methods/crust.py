@@ -5,7 +5,7 @@ weighted by the sizes of their clusters, since a representative subset represent
 given labels, not to the predicted classes, so that a class which is seldom predicted does not starve. And partners come
 from the whole coreset, since most of the central examples are alone in their clusters.
 
-CRUST as the paper's Algorithm 1 states it: medoids by predicted class, cluster weights, cluster mixup.
+`crust-paper` is the same method with the settings of the paper's Algorithm 1.
 """
 
 from __future__ import annotations
@@ -15,15 +15,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
-from torch import Tensor
 
 from crust.errors import InputError
 from crust.selection import Coreset
 from crust.training import coreset_rules
 from crust.training.context import Context
 from crust.training.epoch_scaling import warmup_of
-from crust.training.losses import cross_entropy, soft_cross_entropy
-from crust.training.method import Batch, Method, Output, Selection, Settings
+from crust.training.method import Batch, Method, Selection, Settings
 from crust.training.mixup_batches import mix_with
 from crust.training.noise_estimation import Rate
 
@@ -71,9 +69,9 @@ class Crust(Method):
         for name in (name for name, wrong in other.items() if wrong):
             raise InputError(f"{name}={getattr(settings, name)} needs the clusters of whole groups: set budget=group")
 
-    def looks_at_all(self, epoch: int, epochs: int) -> bool:
+    def train_set_pass(self, epoch: int, epochs: int) -> str | None:
         since = epoch - warmup_of(self.settings.select_after, epochs)
-        return since >= 0 and since % self.settings.select_every == 0
+        return self.settings.proxy if since >= 0 and since % self.settings.select_every == 0 else None
 
     def begin_epoch(self, context: Context) -> Selection | None:
         settings = self.settings
@@ -84,9 +82,9 @@ class Crust(Method):
             self.partners = context.rng("partners").permutation(context.n)  # the coreset is everyone as yet
             return Selection(np.arange(context.n), partners=self.partners)
         facts: dict[str, Any] = {}
-        if self.looks_at_all(context.epoch, context.epochs) or self.coreset is None:
+        if self.train_set_pass(context.epoch, context.epochs) or self.coreset is None:
             fraction = self._fraction(context)
-            seen = context.look_at_all(settings.proxy)
+            seen = context.evaluate_train_set(settings.proxy)
             self.coreset = coreset_rules.choose(
                 seen.proxies,
                 seen.predictions,
@@ -125,11 +123,6 @@ class Crust(Method):
         partners = self.partners[batch.rows]
         return mix_with(batch, partners, context, alpha=settings.alpha, beta=settings.alpha, labels=settings.mix_labels)
 
-    def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
-        if batch.target is None:
-            return [cross_entropy(outputs[0].logits, batch.y, batch.weight)]
-        return [soft_cross_entropy(outputs[0].logits, batch.target, batch.weight)]
-
     def state(self) -> dict[str, Any]:
         return {} if self.coreset is None else {"coreset": self.coreset.arrays()}
 
@@ -137,70 +130,20 @@ class Crust(Method):
         self.coreset = Coreset.from_arrays(state["coreset"]) if "coreset" in state else None
 
 
-class CrustPaperSettings(Settings):
-    fraction: float = Field(0.5, gt=0, le=1)
-    grouping: coreset_rules.Grouping = "prediction"
+class CrustPaperSettings(CrustSettings):
+    fraction: float | Literal["auto"] = 0.5
     selection: coreset_rules.Rule = "greedy"
-    proxy: Literal["logits", "features", "exact"] = "logits"
+    budget: coreset_rules.Budget = "group"
     weights: coreset_rules.Weights = "cluster"
-    mixup: Literal["cluster", "none"] = "cluster"
+    mixup: Literal["coreset", "cluster", "none"] = "cluster"
     alpha: float = Field(1.0, gt=0)  # of Beta(alpha, alpha); the paper does not say
     partners: int = Field(1, ge=1)  # |R_j|
-    select_after: int = Field(0, ge=0)
-    select_every: int = Field(1, ge=1)  # epochs between selections
+    select_after: int | None = Field(0, ge=0)
 
 
-class CrustPaper(Method):
+class CrustPaper(Crust):
+    """`crust` with the settings of Algorithm 1: medoids by predicted class, cluster weights, cluster mixup."""
+
     name = "crust-paper"
     summary = "Algorithm 1 of the paper as written: facility location by predicted class, weights, cluster mixup"
     Settings = CrustPaperSettings
-    settings: CrustPaperSettings
-
-    def __init__(self, settings: CrustPaperSettings):
-        super().__init__(settings)
-        self.coreset: Coreset | None = None
-        self.partners: NDArray[np.int64] | None = None
-
-    def looks_at_all(self, epoch: int, epochs: int) -> bool:
-        since = epoch - self.settings.select_after
-        return since >= 0 and since % self.settings.select_every == 0
-
-    def begin_epoch(self, context: Context) -> Selection | None:
-        settings = self.settings
-        if context.epoch < settings.select_after:
-            return None
-        if self.looks_at_all(context.epoch, context.epochs) or self.coreset is None:
-            seen = context.look_at_all(settings.proxy)
-            self.coreset = coreset_rules.choose(
-                seen.proxies,
-                seen.predictions,
-                seen.losses,
-                context.labels,
-                settings.fraction,
-                grouping=settings.grouping,
-                selection=settings.selection,
-                seed=int(context.rng("selection").integers(2**31)),
-            )
-        drawn = None
-        if settings.mixup == "cluster":
-            drawn = coreset_rules.cluster_partners(self.coreset, context.rng("partners"), settings.partners)
-        selection = coreset_rules.as_selection(self.coreset, settings.weights, drawn)
-        self.partners = selection.partners
-        return selection
-
-    def prepare(self, batch: Batch, context: Context) -> Batch:
-        if self.partners is None or self.coreset is None:
-            return batch
-        alpha = self.settings.alpha
-        return mix_with(batch, self.partners[batch.rows], context, alpha=alpha, beta=alpha)
-
-    def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
-        if batch.target is None:
-            return [cross_entropy(outputs[0].logits, batch.y, batch.weight)]
-        return [soft_cross_entropy(outputs[0].logits, batch.target, batch.weight)]
-
-    def state(self) -> dict[str, Any]:
-        return {} if self.coreset is None else {"coreset": self.coreset.arrays()}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        self.coreset = Coreset.from_arrays(state["coreset"]) if state else None

@@ -15,15 +15,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import Field
-from torch import Tensor
 
 from crust.data.batches import split_batches
 from crust.errors import InputError
 from crust.selection import select
 from crust.training import coreset_rules
 from crust.training.context import Context
-from crust.training.losses import cross_entropy
-from crust.training.method import Batch, Method, Output, Selection, Settings
+from crust.training.method import Batch, Method, Selection, Settings
 from crust.training.mixup_batches import mix_with
 
 
@@ -49,7 +47,7 @@ class CrustReleased(Method):
         self.partners = None
         if context.epoch < settings.select_after:
             return None
-        seen = context.look_at_all("features", train_mode=True, augment=context.augment)
+        seen = context.evaluate_train_set("features", train_mode=True, augment=context.augment)
         proxies = seen.proxies.copy()
         for rank in range(context.processes.count):
             for rows in split_batches(context.processes.slice(context.n, rank), context.settings.batch_size):
@@ -73,9 +71,6 @@ class CrustReleased(Method):
             labels=False,
             one_share=True,
         )
-
-    def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
-        return [cross_entropy(outputs[0].logits, batch.y)]
 
 
 def central_by_label(proxies: NDArray[Any], labels: NDArray[np.int64], share: float) -> NDArray[np.int64]:

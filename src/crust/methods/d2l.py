@@ -60,7 +60,7 @@ class D2L(Method):
             self.turned = epoch
             if settings.rollback and self.previous is not None:
                 network.load_state_dict(self.previous)
-                context.forget_pass()
+                context.weights_changed()
                 rolled = True
         if self.turned is not None:
             self.alpha = label_weight(self.lids, epoch, context.epochs)

@@ -141,14 +141,14 @@ class DivideMix(Method):
 
     # ------------------------------------------------------------ divide
 
-    def looks_at_all(self, epoch: int, epochs: int) -> bool:
-        return self.warmup is not None and epoch >= self.warmup
+    def train_set_pass(self, epoch: int, epochs: int) -> str | None:
+        return "logits" if self.warmup is not None and epoch >= self.warmup else None
 
     def begin_epoch(self, context: Context) -> Selection | None:
         self.warmup = self._warmup(context)
         if context.epoch < self.warmup:
             return None
-        self.trust = np.stack([clean_probability(context.look_at_all(network=k).losses) for k in range(2)])
+        self.trust = np.stack([clean_probability(context.evaluate_train_set(network=k).losses) for k in range(2)])
         self.labelled = np.stack([self._divide(self.trust[1 - k]) for k in range(2)])
         self.weight = unlabelled_weight(self.settings.lambda_u, context)
         facts = {"labelled": self.labelled.mean(axis=1).tolist(), "lambda_u": self.weight}

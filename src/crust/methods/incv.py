@@ -223,7 +223,7 @@ class Incv(Method):
         y = context.tensor(context.labels[index])
         n = self.kept(len(batch.index), context)
         picks = [
-            small_loss(F.cross_entropy(context.look_at_batch(x, k).logits, y, reduction="none"), n) for k in (0, 1)
+            small_loss(F.cross_entropy(context.evaluate_batch(x, k).logits, y, reduction="none"), n) for k in (0, 1)
         ]
         picks.reverse()  # each is trained on what the other has picked
         inputs, labels = [_batch_rows(x, pick) for pick in picks], [y[pick] for pick in picks]

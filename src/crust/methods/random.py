@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from pydantic import Field
-from torch import Tensor
 
 from crust.training.context import Context
-from crust.training.losses import cross_entropy
-from crust.training.method import Batch, Method, Output, Selection, Settings
+from crust.training.method import Method, Selection, Settings
 
 
 class RandomSettings(Settings):
@@ -27,6 +25,3 @@ class Random(Method):
             return None
         k = max(1, round(self.settings.fraction * context.n))
         return Selection(np.sort(context.rng("choice").choice(context.n, k, replace=False)))
-
-    def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
-        return [cross_entropy(outputs[0].logits, batch.y)]

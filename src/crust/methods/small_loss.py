@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pydantic import Field
-from torch import Tensor
 
 from crust.training import coreset_rules
 from crust.training.context import Context
-from crust.training.losses import cross_entropy
-from crust.training.method import Batch, Method, Output, Selection, Settings
+from crust.training.method import Method, Selection, Settings
 
 
 class SmallLossSettings(Settings):
@@ -23,13 +21,13 @@ class SmallLoss(Method):
     Settings = SmallLossSettings
     settings: SmallLossSettings
 
-    def looks_at_all(self, epoch: int, epochs: int) -> bool:
-        return epoch >= self.settings.select_after
+    def train_set_pass(self, epoch: int, epochs: int) -> str | None:
+        return "logits" if epoch >= self.settings.select_after else None
 
     def begin_epoch(self, context: Context) -> Selection | None:
-        if not self.looks_at_all(context.epoch, context.epochs):
+        if self.train_set_pass(context.epoch, context.epochs) is None:
             return None
-        seen = context.look_at_all()
+        seen = context.evaluate_train_set()
         coreset = coreset_rules.choose(
             seen.proxies,
             seen.predictions,
@@ -41,6 +39,3 @@ class SmallLoss(Method):
             seed=0,
         )
         return coreset_rules.as_selection(coreset, "none", None)
-
-    def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
-        return [cross_entropy(outputs[0].logits, batch.y)]

@@ -11,13 +11,12 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from crust._util.torch_modules import device_of, evaluating, forward_logits
-from crust.audit import audit_table, duplicates
 from crust.data import Examples, batches, from_arrays
 from crust.errors import InputError
 from crust.models import build_model
 from crust.runs.folder import RunFolder
-from crust.training.recorder import History, Recorder
+from crust.training.evaluation import probabilities_of
+from crust.training.recorder import History
 
 
 @dataclasses.dataclass
@@ -39,61 +38,32 @@ class Result:
     history: History
     config: dict[str, Any]
     classes: list[Any]
-    recorder: Recorder | None = None
     run_dir: Path | None = None
-    kept: NDArray[np.int64] = dataclasses.field(default_factory=lambda: np.empty(0, np.int64))  # trained on
-    held: NDArray[np.int64] = dataclasses.field(default_factory=lambda: np.empty(0, np.int64))  # held out
-    ids: Any = None
+    audit_rows: Any = None  # a pandas DataFrame; None: it is in the run's folder
+    best_epoch: int | None = None  # after how many epochs the weights were as in the kept model
+    cost: dict[str, Any] = dataclasses.field(default_factory=dict)  # passes forward and backward, seconds by part
+    is_main_process: bool = True
 
     def audit(self) -> Any:
-        """One row a training example, as a pandas DataFrame: the given label, a better one, and how much to doubt."""
-        if self.recorder is None:
-            if self.run_dir is None or not RunFolder(self.run_dir).audit_path.exists():
-                raise InputError("this run has kept no audit: train it to the end")
-            return RunFolder(self.run_dir).audit()[0]
-        recorder = self.recorder
-        context = recorder.context
-        held = None
-        if recorder.watch_validation is not None and context.validation is not None and len(self.held):
-            held = (recorder.watch_validation, context.validation.labels, self.held)
-        return audit_table(
-            recorder.watch,
-            context.labels,
-            self.kept,
-            self.classes,
-            held=held,
-            ids=self.ids,
-            opinions=recorder.method.opinions(),
-            same=self._same(),
-        )
+        """One row a training example, as a pandas DataFrame: the given label, a better one, and how good it is."""
+        if self.audit_rows is not None:
+            return self.audit_rows.copy()
+        if self.run_dir is None or not RunFolder(self.run_dir).audit_path.exists():
+            raise InputError("this run has kept no audit: train it to the end")
+        return RunFolder(self.run_dir).audit()[0]
 
-    def _same(self) -> dict[int, int] | None:
-        """Examples with the very same input as an earlier one; None where the inputs are not in memory."""
-        assert self.recorder is not None
-        context = self.recorder.context
-        parts = [(context.plain, self.kept)]
-        if context.validation is not None and len(self.held):
-            parts.append((context.validation, self.held))
-        if any(examples.kind == "dataset" for examples, _ in parts):
-            return None
-        return duplicates((examples.inputs, index) for examples, index in parts)
-
-    def predict(self, data: Any, *, probabilities: bool = False, batch_size: int = 128) -> NDArray[Any]:
-        """Predicted classes, in the user's own names; or the probabilities of all classes.
+    def predict(self, data: Any, *, batch_size: int = 128) -> NDArray[Any]:
+        """Predicted classes, in the user's own names.
 
         Args:
             data: a dataset, an array of inputs, or `Examples`, in the form that the model was trained on.
-            probabilities: return (n, classes) in float64 instead.
             batch_size: inputs at a time.
         """
-        examples = self._inputs(data)
-        device = device_of(self.model)
-        found = []
-        with evaluating(self.model), torch.no_grad():
-            for x, _ in batches(examples, None, batch_size, device=device):
-                found.append(torch.softmax(forward_logits(self.model, x).double(), dim=1).cpu().numpy())
-        rows = np.concatenate(found)
-        return rows if probabilities else np.array(self.classes)[rows.argmax(axis=1)]
+        return np.array(self.classes)[self.predict_proba(data, batch_size=batch_size).argmax(axis=1)]
+
+    def predict_proba(self, data: Any, *, batch_size: int = 128) -> NDArray[np.float64]:
+        """The probabilities of all classes, in the order of `classes`: (n, classes) in float64."""
+        return probabilities_of(self.model, batches(self._inputs(data), None, batch_size))
 
     def _inputs(self, data: Any) -> Examples:
         if isinstance(data, Examples):
@@ -140,4 +110,4 @@ def load(run_dir: str | Path, model: nn.Module | None = None) -> Result:
         model.load_state_dict(weights)
     except RuntimeError as error:
         raise InputError(f"the weights in {folder} do not fit the model: {str(error).splitlines()[0]}") from None
-    return Result(model, folder.history(), config, config["classes"], None, folder.path)
+    return Result(model.eval(), folder.history(), config, config["classes"], run_dir=folder.path)

@@ -1,8 +1,7 @@
-"""What a method may ask the loop: where we are, random numbers, a look at all examples, and the bill so far."""
+"""What a method may ask the loop: where we are, random numbers, a pass over the training set, and the cost so far."""
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +14,9 @@ from crust import gradients
 from crust._util import seeding
 from crust._util.torch_modules import evaluating, forward_logits
 from crust.data import batches
-from crust.data.batches import split_batches, walk
+from crust.training import evaluation
 from crust.training.distributed import Processes
-from crust.training.evaluation import Prediction, Tap, predict
+from crust.training.evaluation import Prediction, Tap
 from crust.training.method import Known, Output
 from crust.training.settings import TrainSettings
 
@@ -67,9 +66,11 @@ class Context:
         validation: Examples | None,
         plain: Examples | None = None,
         true_labels: NDArray[np.int64] | None = None,
+        tests: dict[str, Examples] | None = None,
     ):
         self.train, self.validation = train, validation
         self.plain = train if plain is None else plain  # the training set without augmentation of its own
+        self.tests = tests or {}
         self.labels = train.labels
         self.n, self.classes = len(train.labels), classes
         self.networks, self.processes = networks, processes
@@ -81,8 +82,9 @@ class Context:
         self.noise_info: dict[str, Known] = {}  # what is known of the noise, and from where
         self.cost = Cost()
         self._taps: dict[int, Tap] = {}
-        self._pass: dict[tuple[Any, ...], gradients.GradientPass] = {}
-        self._paid: list[tuple[Any, ...]] = []  # looks that were on the bill of the run that is resumed
+        # The pass over the training set with the present weights, and by which proxy: audit and selection share it.
+        self.train_pass: tuple[str, gradients.GradientPass] | None = None
+        self.counted_pass: str | None = None  # the proxy of the one that the run which is resumed has counted already
 
     @property
     def device(self) -> torch.device:
@@ -139,16 +141,16 @@ class Context:
         """What a network says of some examples: in eval mode, not augmented, counted. All processes ask together.
 
         Args:
-            index: positions; None: all of them (`look_at_all` keeps its answer, which is better for those).
+            index: positions; None: all of them (`evaluate_train_set` keeps its answer, which is better for those).
             network: its number.
             examples: others than the training examples.
             features: the input of the last layer too.
         """
-        found = predict(self, index, network, examples, features)
+        found = evaluation.predict(self, index, network, examples, features)
         self.cost.forward += len(found.index)
         return found
 
-    def look_at_batch(self, x: Any, network: int = 0, features: bool = False) -> Output:
+    def evaluate_batch(self, x: Any, network: int = 0, features: bool = False) -> Output:
         """What a network says of a batch in eval mode: no gradients, no statistics moved; counted."""
         model = self.processes.bare(self.networks[network])
         tap = self.tap(network, x) if features else None
@@ -157,66 +159,32 @@ class Context:
         self.cost.spend(forward=len(logits))
         return Output(logits, None if tap is None else tap.take())
 
-    def look_at_all(
-        self,
-        kind: str = "logits",
-        *,
-        network: int = 0,
-        examples: Examples | None = None,
-        train_mode: bool = False,
-        augment: bool = False,
-        layer: str | None = None,
+    def evaluate_train_set(
+        self, kind: str = "logits", *, network: int = 0, train_mode: bool = False, augment: bool = False
     ) -> gradients.GradientPass:
-        """Proxies, predictions and losses of all training examples with the weights as they are now.
+        """Proxies, predictions and losses of all training examples with the weights as they are now; counted.
 
-        The answer is kept until the next step, so that audit and selection share one pass.
+        The loop has made the pass already where `Method.train_set_pass` announced it: then this is that one.
+
+        Args:
+            kind: of the gradient proxy, see `crust.gradients`.
+            network: its number.
+            train_mode: as the published code of CRUST does it: BatchNorm statistics move.
+            augment: look at augmented examples.
         """
-        which = "train" if examples is None else "validation" if examples is self.validation else id(examples)
-        key = (kind, network, which, train_mode, augment)
-        if key not in self._pass:
-            seen = examples if examples is not None else self.train if augment else self.plain
-            mine = self.processes.slice(len(seen))
-            options: dict[str, Any] = {
-                "augment": augment,
-                "generator": self.torch_rng("look") if augment else None,
-                "device": self.device,
-                "workers": self.settings.workers,
-                "channels_last": self.settings.channels_last,
-            }
-            if train_mode:
-                pieces = walk(seen, split_batches(mine, self.settings.batch_size), **options)
-            else:
-                pieces = batches(seen, mine, self.settings.eval_batch_size, **options)
-            place = (self.settings.seed, "look", self.stage, self.epoch, self.processes.rank)
-            model = self.processes.bare(self.networks[network])
-            with seeding.seeded(*place) if train_mode else nullcontext():  # for dropout
-                found = gradients.proxies(
-                    model,
-                    pieces,
-                    seen.labels,
-                    kind=kind,
-                    layer=layer,
-                    device=self.device,
-                    train_mode=train_mode,
-                    probabilities=True,
-                    partial=True,
-                )
-            self._pass[key] = gradients.merge_passes(self.processes.gather(found), len(seen))
-            if key in self._paid:
-                self._paid.remove(key)
-            else:
-                self.cost.forward += len(seen)
-        return self._pass[key]
+        plain = network == 0 and not train_mode and not augment
+        if plain and self.train_pass is not None and self.train_pass[0] == kind:
+            return self.train_pass[1]
+        examples = self.train if augment else self.plain
+        found = evaluation.evaluate(self, examples, kind, network=network, train_mode=train_mode, augment=augment)
+        if plain and self.counted_pass == kind:
+            self.counted_pass = None
+        else:
+            self.cost.forward += len(examples)
+        if plain:
+            self.train_pass = kind, found
+        return found
 
-    def looks(self) -> list[list[Any]]:
-        """The looks that are still good, for a checkpoint: the same ones cost nothing when the run goes on."""
-        return [list(key) for key in self._pass]
-
-    def pay(self, looks: list[list[Any]]) -> None:
-        """Take over what `looks` said: these have been counted already."""
-        self._paid = [tuple(key) for key in looks]
-
-    def forget_pass(self) -> None:
-        """The weights have changed: what was seen of all examples is out of date."""
-        self._pass.clear()
-        self._paid.clear()
+    def weights_changed(self) -> None:
+        """What a pass over the training set has said is out of date."""
+        self.train_pass = self.counted_pass = None

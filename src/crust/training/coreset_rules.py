@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from crust.selection import Coreset, select
+from crust.selection import Coreset, centrality, select
 from crust.training.method import Selection
 
 Grouping = Literal["prediction", "label", "none"]
@@ -68,8 +68,9 @@ def choose(
 def _central_ranks(proxies: NDArray[np.floating], groups: NDArray[np.int64] | None) -> NDArray[np.float64]:
     """The share of its group that is more central than an example: comparable between groups of any size and width."""
     n = len(proxies)
-    order = select(proxies, n, groups=groups, algorithm="central", threads=torch.get_num_threads()).indices
+    far = centrality(proxies, groups, threads=torch.get_num_threads())
     codes = np.zeros(n, np.int64) if groups is None else np.unique(groups, return_inverse=True)[1]
+    order = np.lexsort((far, codes))  # stable: of equals the lower index comes first
     sizes = np.bincount(codes)
     place = np.arange(n) - (np.cumsum(sizes) - sizes)[codes[order]]
     ranks = np.empty(n)

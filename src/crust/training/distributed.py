@@ -6,6 +6,7 @@ One process or several: the same calls. Alone, gathering does nothing and all wo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -63,6 +64,30 @@ class Tally:
 Item = TypeVar("Item")
 
 
+@contextmanager
+def own_accelerate_state() -> Iterator[None]:
+    """Let an Accelerator of ours have a state of its own, and put the user's back afterwards.
+
+    Accelerate keeps precision and gradient accumulation once for the whole process, without a public way to have two
+    at a time: a run of ours would else be refused, or change those of the user's own Accelerator.
+    """
+    from accelerate.state import AcceleratorState, GradientState, PartialState
+
+    kept = [(kind._shared_state, dict(kind._shared_state)) for kind in (AcceleratorState, GradientState)]
+    fresh = not PartialState._shared_state
+    try:
+        for shared, _ in kept:
+            shared.clear()
+        yield
+    finally:
+        for shared, before in kept:
+            shared.clear()
+            shared.update(before)
+        # Who belongs to which process stays where there are several: the group of processes goes on.
+        if fresh and PartialState._shared_state.get("num_processes", 1) == 1:
+            PartialState._shared_state.clear()
+
+
 class Processes:
     """A thin view of Accelerate: who we are, our share of the work, and everyone's results."""
 
@@ -70,10 +95,8 @@ class Processes:
         self, mixed_precision: str = "no", cpu: bool = False, trackers: Sequence[str] = (), folder: Any = None
     ):
         from accelerate import Accelerator
-        from accelerate.state import AcceleratorState
         from accelerate.utils import ProjectConfiguration
 
-        AcceleratorState._reset_state()  # another run of this program may have had another precision
         logs = None if folder is None or not trackers else str(Path(folder) / "trackers")
         self.accelerator = Accelerator(
             mixed_precision=mixed_precision,
@@ -88,12 +111,6 @@ class Processes:
     def prepare(self, *parts: Any) -> Any:
         """Networks and optimizers, on the device and wrapped where there are several processes."""
         return self.accelerator.prepare(*parts)
-
-    def prepare_optimizer(self, optimizer: torch.optim.Optimizer, old: torch.optim.Optimizer | None = None) -> Any:
-        """An optimizer that takes the place of an old one."""
-        kept = self.accelerator._optimizers
-        kept[:] = [each for each in kept if each is not old]  # else both would unscale the gradients of float16
-        return self.accelerator.prepare(optimizer)
 
     def bare(self, network: nn.Module) -> nn.Module:
         """The network itself, without a wrapper."""

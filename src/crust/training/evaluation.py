@@ -1,11 +1,10 @@
-"""What networks say, without any change to them: of some examples, of a batch, and what their last layer is given.
-
-How good the first network is: accuracy, and the score by which its weights are kept.
-"""
+"""Passes over a dataset that change nothing: predictions, gradient proxies, accuracies, the score of the weights."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
-from crust._util.torch_modules import evaluating, forward_logits, last_linear
-from crust.data import Examples, batches
+from crust import gradients
+from crust._util import seeding
+from crust._util.torch_modules import evaluate_batches, forward_logits, last_linear
+from crust.data import batches
+from crust.data.batches import split_batches, walk
 
 if TYPE_CHECKING:
     from crust.data import Examples
@@ -67,35 +69,95 @@ def predict(
     settings = context.settings
     rows: list[Tensor] = []
     inner: list[Tensor] = []
-    with evaluating(model):
-        for x, _ in batches(
-            seen,
-            wanted[context.processes.slice(len(wanted))],
-            settings.eval_batch_size,
-            device=context.device,
-            workers=settings.workers,
-            channels_last=settings.channels_last,
-        ):
-            tap = context.tap(network, x) if features else None
-            rows.append(forward_logits(model, x).float().cpu())
-            if tap is not None:
-                found = tap.take()
-                assert found is not None
-                inner.append(found.float().flatten(1).cpu())
+    pieces = batches(
+        seen,
+        wanted[context.processes.slice(len(wanted))],
+        settings.eval_batch_size,
+        device=context.device,
+        workers=settings.workers,
+        channels_last=settings.channels_last,
+    )
+
+    def forward(model: nn.Module, x: Any) -> Tensor:
+        tap = context.tap(network, x) if features else None
+        logits = forward_logits(model, x)
+        caught = None if tap is None else tap.take()
+        if caught is not None:
+            inner.append(caught.float().flatten(1).cpu())
+        return logits
+
+    evaluate_batches(model, pieces, lambda x, index, logits: rows.append(logits.float().cpu()), forward=forward)
     parts = context.processes.gather((_joined(rows), _joined(inner)))
-    logits = torch.cat([part[0].reshape(-1, context.classes) for part in parts])
+    every = torch.cat([part[0].reshape(-1, context.classes) for part in parts])
     labels = torch.from_numpy(seen.labels[wanted])
     return Prediction(
         wanted,
-        logits.softmax(1).numpy(),
-        logits.argmax(1).numpy(),
-        F.cross_entropy(logits, labels, reduction="none").numpy(),
+        every.softmax(1).numpy(),
+        every.argmax(1).numpy(),
+        F.cross_entropy(every, labels, reduction="none").numpy(),
         torch.cat([part[1] for part in parts if len(part[1])]).numpy() if features and len(wanted) else None,
     )
 
 
+def probabilities_of(model: nn.Module, pieces: Iterable[tuple[Any, Any]]) -> NDArray[np.float64]:
+    """The probabilities of all classes for the inputs of some batches, in their order: (n, classes) in float64."""
+    found: list[NDArray[np.float64]] = []
+    evaluate_batches(model, pieces, lambda x, index, logits: found.append(logits.double().softmax(1).cpu().numpy()))
+    return np.concatenate(found)
+
+
 def _joined(rows: list[Tensor]) -> Tensor:
     return torch.cat(rows) if rows else torch.empty(0)
+
+
+def evaluate(
+    context: Context,
+    examples: Examples,
+    kind: str = "logits",
+    *,
+    network: int = 0,
+    train_mode: bool = False,
+    augment: bool = False,
+) -> gradients.GradientPass:
+    """One pass over a dataset: gradient proxies, predictions, probabilities and losses of the given labels.
+
+    This is the pass that selection, the audit and the choice of the kept weights go by. Each process sees its part;
+    everyone gets everything. Nothing is counted here.
+    """
+    mine, settings = context.processes.slice(len(examples)), context.settings
+    options: dict[str, Any] = {
+        "augment": augment,
+        "generator": context.torch_rng("look") if augment else None,
+        "device": context.device,
+        "workers": settings.workers,
+        "channels_last": settings.channels_last,
+    }
+    if train_mode:
+        pieces = walk(examples, split_batches(mine, settings.batch_size), **options)
+    else:
+        pieces = batches(examples, mine, settings.eval_batch_size, **options)
+    place = (settings.seed, "look", context.stage, context.epoch, context.processes.rank)
+    with seeding.seeded(*place) if train_mode else nullcontext():  # for dropout
+        found = gradients.proxies(
+            context.processes.bare(context.networks[network]),
+            pieces,
+            examples.labels,
+            kind=kind,
+            device=context.device,
+            train_mode=train_mode,
+            probabilities=True,
+            partial=True,
+        )
+    return gradients.merge_passes(context.processes.gather(found), len(examples))
+
+
+@dataclass
+class EpochEvaluation:
+    """What was measured after an epoch."""
+
+    metrics: dict[str, float] = field(default_factory=dict)  # for the history
+    train: gradients.GradientPass | None = None  # where the audit or the next selection asks for it
+    validation: gradients.GradientPass | None = None
 
 
 def accuracies(context: Context, tests: dict[str, Examples]) -> dict[str, float]:
@@ -127,7 +189,9 @@ def ranks(probabilities: NDArray[Any], labels: NDArray[np.int64]) -> NDArray[np.
     return found
 
 
-def score(context: Context, method: Method, stage: Stage) -> tuple[float, dict[str, float]]:
+def score(
+    context: Context, method: Method, stage: Stage, validation: gradients.GradientPass | None
+) -> tuple[float, dict[str, float]]:
     """What the present weights are worth by the stage's measure, larger is better; and what the history shows of it.
 
     Without a set to select on the later weights are the better ones.
@@ -135,12 +199,13 @@ def score(context: Context, method: Method, stage: Stage) -> tuple[float, dict[s
     found: dict[str, float] = {}
     probabilities: NDArray[np.float64] | None = None
     labels = context.labels
-    if context.validation is not None:
-        seen, labels = predict(context, None, 0, context.validation, False), context.validation.labels
-        found["val_accuracy"] = float((seen.predictions == labels).mean())
-        probabilities = seen.probabilities.astype(np.float64)
+    if context.validation is not None and validation is not None:
+        labels = context.validation.labels
+        found["val_accuracy"] = float((validation.predictions == labels).mean())
+        assert validation.probabilities is not None
+        probabilities = validation.probabilities.astype(np.float64)
     if stage.held is not None and len(stage.held):
-        # A part of the training set is the method's own choice, so that looking at it is on its bill.
+        # A part of the training set is the method's own choice, so that its passes count as the method's.
         seen, labels = context.predict(stage.held), context.labels[stage.held]
         found["held_accuracy"] = float((seen.predictions == labels).mean())
         probabilities = seen.probabilities.astype(np.float64)

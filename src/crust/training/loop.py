@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,10 +19,14 @@ from crust.data.batches import split_batches, walk
 from crust.errors import CrustError, InputError
 from crust.training import evaluation
 from crust.training.context import Context
+from crust.training.evaluation import EpochEvaluation
 from crust.training.method import Batch, Method, Output, Selection, Stage
 from crust.training.run_state import RunState
 
 log = logging.getLogger("crust")
+
+
+CHECK_EVERY = 100  # steps after which the host asks whether the loss is still a number; each time a GPU is waited for
 
 
 class Diverged(CrustError):
@@ -35,15 +38,15 @@ def train(
     state: RunState,
     *,
     fresh: Callable[[int], nn.Module],
-    after_epoch: Callable[[Context, Selection, dict[str, Any]], None],
+    record: Callable[[Selection, dict[str, Any], EpochEvaluation], None],
 ) -> None:
     """Run all stages of a method, from where `state` stands to the end.
 
     Args:
         context: data, settings and networks.
-        state: the plan, optimizers, the kept model and the place in the run; saved after every epoch by `after_epoch`.
+        state: the plan, optimizers, the kept model and the place in the run; saved after every epoch by `record`.
         fresh: makes new weights for network number i (a stage that starts from scratch).
-        after_epoch: measures, records and saves.
+        record: keeps what an epoch has brought.
     """
     state.begin(context)
     if state.epochs_done and enough(context, state):
@@ -53,25 +56,69 @@ def train(
         if state.epoch == 0:
             context.epoch, context.step = 0, 0
             with clock(context, "stage"):
-                _start(context, method, stage, state, fresh)
+                _begin_stage(context, method, stage, state, fresh)
         while state.epoch < context.epochs:
-            context.epoch, context.step = state.epoch, 0
-            with clock(context, "epoch"):
-                selection, facts = _epoch(context, method, stage, state)
-            state.epoch += 1
-            after_epoch(context, selection, {"stage": stage.name, "counts": stage.counts, **facts})
+            _epoch(context, method, stage, state, record)
             if enough(context, state):
                 return
         context.epoch, context.step = context.epochs, 0  # also where a run is resumed just here
         with clock(context, "stage"):
             if stage.end == "best":
                 state.restore_best(context.processes.bare(context.networks[0]))
-                context.forget_pass()
+                context.weights_changed()
             method.end_stage(context)
         state.stage, state.epoch = state.stage + 1, 0
 
 
-def _start(context: Context, method: Method, stage: Stage, state: RunState, fresh: Callable[[int], nn.Module]) -> None:
+def _epoch(
+    context: Context,
+    method: Method,
+    stage: Stage,
+    state: RunState,
+    record: Callable[[Selection, dict[str, Any], EpochEvaluation], None],
+) -> None:
+    """One epoch: select by the pass over the training set, train on the selection, evaluate, record.
+
+    The pass over the training set comes at the end, with the weights that the epoch has made: the audit and the next
+    epoch's selection look at one and the same. A method whose first epoch selects makes it at the beginning.
+    """
+    context.epoch, context.step = state.epoch, 0
+    with clock(context, "epoch"):
+        with clock(context, "selection"):
+            selection = method.begin_epoch(context)  # by context.evaluate_train_set()
+        if selection is None:
+            selection = Selection(np.arange(context.n) if stage.subset is None else stage.subset)
+        facts = _train_on(selection, context, method, stage, state)
+    state.epoch, state.epochs_done = state.epoch + 1, state.epochs_done + 1
+    evaluated = _evaluate(context, method, stage, state)
+    record(selection, {"stage": stage.name, "counts": stage.counts, **facts}, evaluated)
+
+
+def _evaluate(context: Context, method: Method, stage: Stage, state: RunState) -> EpochEvaluation:
+    """Test sets; the validation set, by which the best weights are kept; and the training set where it is asked for."""
+    found, epoch, settings = EpochEvaluation(), context.epoch, context.settings
+    over = spent(context)
+    with clock(context, "evaluation"):
+        if settings.test_due(epoch, context.epochs):
+            found.metrics = evaluation.accuracies(context, context.tests)
+        if context.validation is not None:
+            found.validation = evaluation.evaluate(context, context.validation)
+        score, seen = evaluation.score(context, method, stage, found.validation)
+        found.metrics |= seen
+        state.consider(context.processes.bare(context.networks[0]), score)
+    due = stage.counts and settings.audit_due(epoch, context.epochs)
+    kind = method.train_set_pass(epoch + 1, context.epochs) if stage.counts and epoch + 1 < context.epochs else None
+    if due or kind or over:
+        with clock(context, "gradients"):
+            found.train = context.evaluate_train_set(kind or "logits")
+        if context.validation is not None:
+            context.cost.forward += len(context.validation)  # the audit looks at it, too
+    return found
+
+
+def _begin_stage(
+    context: Context, method: Method, stage: Stage, state: RunState, fresh: Callable[[int], nn.Module]
+) -> None:
     """Weights and optimizers at the beginning of a stage."""
     for i, network in enumerate(context.networks[: context.active]):
         bare = context.processes.bare(network)
@@ -80,21 +127,18 @@ def _start(context: Context, method: Method, stage: Stage, state: RunState, fres
             bare.load_state_dict(fresh(i + number).state_dict())
         elif stage.start == "best" and i == 0:
             state.restore_best(bare)
-    context.forget_pass()
+    context.weights_changed()
     method.begin_stage(context)
     state.new_optimizers(context, method.extra_parameters())
     state.forget_best()
     if stage.keep_initial:
-        state.consider(context.processes.bare(context.networks[0]), evaluation.score(context, method, stage)[0])
+        held = None if context.validation is None else evaluation.evaluate(context, context.validation)
+        state.consider(context.processes.bare(context.networks[0]), evaluation.score(context, method, stage, held)[0])
 
 
-def _epoch(context: Context, method: Method, stage: Stage, state: RunState) -> tuple[Selection, dict[str, Any]]:
-    """One epoch: select, walk the selection in random order, step."""
+def _train_on(selection: Selection, context: Context, method: Method, stage: Stage, state: RunState) -> dict[str, Any]:
+    """Walk the selection in random order, a step a batch; what the epoch's line says of it."""
     settings, processes = context.settings, context.processes
-    with clock(context, "selection"):
-        selection = method.begin_epoch(context)
-    if selection is None:
-        selection = Selection(np.arange(context.n) if stage.subset is None else stage.subset)
     rate = stage.rate_at(context.epoch, settings)
     state.set_rate(rate, stage.extra_learning_rate)
     order = context.rng("order").permutation(len(selection.indices))
@@ -103,37 +147,73 @@ def _epoch(context: Context, method: Method, stage: Stage, state: RunState) -> t
         rounds = rounds[:-1]
     for network in context.networks[: context.active]:
         network.train()
-    told = np.zeros(5)
+    totals = _Totals(context)
     with seeding.seeded(settings.seed, "network", context.stage, context.epoch, processes.rank):
         for batch in _batches(context, selection, rounds):
-            outputs, found = _step(context, method, state, batch)
-            context.step += 1
+            outputs, losses = _step(context, method, state, batch)
             if batch is not None:
-                told += _told(batch, outputs[0].logits, found)
+                totals.add(batch, outputs[0].logits, losses)
+            context.step += 1
+            if context.step % CHECK_EVERY == 0:
+                totals.check()
             if settings.max_passes is not None:  # every process comes by here
                 context.cost.settle(processes)
                 if context.cost.passes >= settings.max_passes:
                     break
+    totals.check()
     context.cost.settle(processes)
-    context.forget_pass()
+    context.weights_changed()
     for network in context.networks[: context.active]:
         processes.share_buffers(network)
     method.end_epoch(context)
-    loss, seen, right, shown, skipped = map(float, sum(processes.gather(told)))
+    loss, seen, right, shown, skipped = map(float, sum(processes.gather(totals.values())))
     facts = {"learning_rate": rate, "loss": loss / max(1, seen)}
     if shown:
         facts["batch_accuracy"] = right / shown
     if skipped:
         facts["skipped"] = int(skipped)  # batches without a loss
-    return selection, {**facts, "n_selected": len(selection.indices), **selection.facts}
+    return {**facts, "n_selected": len(selection.indices), **selection.facts}
 
 
-def _told(batch: Batch, logits: Tensor, loss: float | None) -> NDArray[np.float64]:
-    """What a batch adds to the epoch's line: loss, on how many; right ones, of how many; whether it had no loss."""
-    n = len(batch.y)
-    counted = [0.0, 0.0] if loss is None else [loss * n, n]
-    own = len(logits) != n  # a network with inputs of its own, which have no labels here
-    return np.array([*counted, *([0, 0] if own else [int((logits.argmax(1) == batch.y).sum()), n]), loss is None])
+class _Totals:
+    """What the steps of an epoch add up to. Losses and hits stay on the device, so that it never waits for the host."""
+
+    def __init__(self, context: Context):
+        wide = torch.float32 if context.device.type == "mps" else torch.float64
+        self.context = context
+        self.sums = torch.zeros(2, dtype=wide, device=context.device)  # losses, right predictions
+        self.bad = torch.full((2,), -1.0, dtype=wide, device=context.device)  # first step without a finite loss; loss
+        self.seen = self.shown = self.skipped = 0
+        self.batches: list[Batch] = []  # since the last check
+
+    def add(self, batch: Batch, logits: Tensor, losses: list[Tensor]) -> None:
+        """A step: its losses, none where it was skipped, and what the first network said."""
+        n = len(batch.y)
+        self.batches.append(batch)
+        for loss in losses:
+            now = torch.stack([torch.full_like(self.bad[0], self.context.step), loss.to(self.bad)])
+            self.bad = torch.where((self.bad[0] < 0) & ~torch.isfinite(loss), now, self.bad)
+        if losses:
+            self.sums[0] += losses[0].to(self.sums) * n
+            self.seen += n
+        else:
+            self.skipped += 1
+        if len(logits) == n:  # else a network with inputs of its own, which have no labels here
+            self.sums[1] += (logits.argmax(1) == batch.y).sum()
+            self.shown += n
+
+    def check(self) -> None:
+        """Ask the device whether all losses were finite."""
+        step, loss = self.bad.tolist()
+        if step >= 0:
+            first = self.context.step - len(self.batches)
+            raise Diverged(_likely_reason(self.context, self.batches[int(step) - first], int(step), loss))
+        self.batches.clear()
+
+    def values(self) -> NDArray[np.float64]:
+        """Loss, on how many; right ones, of how many; batches without a loss."""
+        loss, right = self.sums.tolist()
+        return np.array([loss, self.seen, right, self.shown, self.skipped])
 
 
 def _batches(context: Context, selection: Selection, rounds: list[NDArray[np.int64]]) -> Iterator[Batch | None]:
@@ -160,11 +240,11 @@ def _batches(context: Context, selection: Selection, rounds: list[NDArray[np.int
         yield None
 
 
-def _step(context: Context, method: Method, state: RunState, batch: Batch | None) -> tuple[list[Output], float | None]:
+def _step(context: Context, method: Method, state: RunState, batch: Batch | None) -> tuple[list[Output], list[Tensor]]:
     """One step of every network that has a loss in any process; where none has one nothing at all is changed.
 
-    A process without a loss, or without a batch, keeps the others company with a loss of zero, and the mean is over
-    the processes that have one. Returns the outputs, and the first loss of ours.
+    A process without a loss, or without a batch, takes part with a loss of zero, and the mean is over the processes
+    that have one. Returns the outputs, and the losses of ours, all of it without a way back.
     """
     processes, networks = context.processes, context.networks[: context.active]
     outputs: list[Output] = []
@@ -174,16 +254,12 @@ def _step(context: Context, method: Method, state: RunState, batch: Batch | None
         outputs = _forward(context, method, batch)
         losses = method.losses(outputs, batch, context)
     elif processes.count > 1:
-        outputs = [Output(_company(context, network)) for network in networks]
+        outputs = [Output(_zero_loss_forward(context, network)) for network in networks]
     having = processes.sums([loss is not None for loss in losses])
     for i, (network, optimizer, loss) in enumerate(zip(networks, state.optimizers, losses, strict=True)):
         if not having[i]:
             continue
         if loss is not None:
-            assert batch is not None
-            value = float(loss.detach())
-            if not math.isfinite(value):
-                raise Diverged(_likely_reason(context, batch, value))
             context.cost.spend(backward=len(outputs[i].logits))
         else:
             loss = outputs[i].logits.sum() * 0.0
@@ -192,14 +268,14 @@ def _step(context: Context, method: Method, state: RunState, batch: Batch | None
         if i == 0:
             processes.average_gradients(state.extra)
         if context.settings.clip_norm is not None:
-            processes.accelerator.clip_grad_norm_(network.parameters(), context.settings.clip_norm)
+            processes.accelerator.unscale_gradients(optimizer)
+            nn.utils.clip_grad_norm_(network.parameters(), context.settings.clip_norm)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-    first = next((float(loss.detach()) for loss in losses if loss is not None), None)
-    return [Output(output.logits.detach()) for output in outputs], first
+    return [Output(output.logits.detach()) for output in outputs], [x.detach() for x in losses if x is not None]
 
 
-def _company(context: Context, network: nn.Module) -> Tensor:
+def _zero_loss_forward(context: Context, network: nn.Module) -> Tensor:
     """No outputs, but with a way back to every weight: other processes wait for our part of the gradient."""
     x = context.inputs(np.array([0, 0]))  # two, since BatchNorm refuses one
     return forward_logits(network, x)[:0]
@@ -213,7 +289,7 @@ def _forward(context: Context, method: Method, batch: Batch) -> list[Output]:
             x = batch.x if batch.inputs is None else batch.inputs[i]
             if x is None:
                 alone = context.processes.count == 1
-                found.append(Output(torch.zeros(0, context.classes) if alone else _company(context, network)))
+                found.append(Output(torch.zeros(0, context.classes) if alone else _zero_loss_forward(context, network)))
                 continue
             tap = context.tap(i, x) if method.wants_features else None
             with context.processes.accelerator.autocast():
@@ -230,7 +306,7 @@ def _forward(context: Context, method: Method, batch: Batch) -> list[Output]:
     return found
 
 
-def _likely_reason(context: Context, batch: Batch, loss: float) -> str:
+def _likely_reason(context: Context, batch: Batch, step: int, loss: float) -> str:
     x = batch.x if isinstance(batch.x, Tensor) else None
     if x is not None and x.is_floating_point() and not bool(torch.isfinite(x).all()):
         reason = "the inputs of this batch are not finite"
@@ -238,7 +314,7 @@ def _likely_reason(context: Context, batch: Batch, loss: float) -> str:
         reason = "float16 overflowed, try mixed_precision bf16 or no"
     else:
         reason = f"the learning rate of {context.settings.learning_rate} is likely too large"
-    return f"the loss is {loss} in epoch {context.epoch}, batch {context.step}: {reason}"
+    return f"the loss is {loss} in epoch {context.epoch}, batch {step}: {reason}"
 
 
 def enough(context: Context, state: RunState) -> bool:

@@ -1,19 +1,20 @@
 """What a training method is: the questions that the loop asks it, in the order in which it asks them.
 
     method.begin_run(context)                                       the data and the experiment are known
-    where the settings say "estimate": the noise is estimated first (knowledge.py), and the weights put back
+    where the settings say "estimate": the noise is estimated first (noise_estimation.py), and the weights put back
     while stage := method.next_stage(number of stages done):
         networks from scratch, as they are, or the best so far      (stage.start)
         method.begin_stage(context)
         for each epoch:
-            selection = method.begin_epoch(context)                 who is trained on, with what weight
+            selection = method.begin_epoch(context)                 who is trained on, with what weight; by a pass over
+                                                                    the training set, where train_set_pass says so
             for each batch of the selection, in random order:
                 batch = method.prepare(batch, context)              mixing, soft targets, inputs for each network
                 outputs = [network(batch.x) for network in networks]
                 losses = method.losses(outputs, batch, context)     one a network, or None: no step
                 one step for each network that has a loss
             method.end_epoch(context)
-            measure, keep the best weights, save everything
+            evaluate, keep the best weights, save everything
         the best weights again, where the stage says so             (stage.end)
         method.end_stage(context)
 
@@ -30,6 +31,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
+
+from crust.training.losses import cross_entropy, soft_cross_entropy
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -138,9 +141,10 @@ class Method:
     """The contract. A method overrides what it needs; `state` and `load_state` make it resumable."""
 
     name: ClassVar[str]
-    summary: ClassVar[str]  # one line for `crust methods`
+    summary: ClassVar[str] = ""  # one line for `crust methods`
     networks: ClassVar[int] = 1
-    needs: ClassVar[str] = "nothing"  # what it must know besides the data
+    needs: ClassVar[str] = "nothing"  # what it must know besides the data, for people
+    uses_true_labels: ClassVar[bool] = False
     estimates_itself: bool = False  # where settings say "estimate": the method does it, not the loop
     wants_features: ClassVar[bool] = False
     Settings: ClassVar[type[Settings]] = Settings
@@ -164,9 +168,12 @@ class Method:
 
     def end_stage(self, context: Context) -> None: ...
 
-    def looks_at_all(self, epoch: int, epochs: int) -> bool:
-        """Whether `begin_epoch` of this epoch, of so many, will ask for a pass over all training examples."""
-        return False
+    def train_set_pass(self, epoch: int, epochs: int) -> str | None:
+        """By which gradient proxy `begin_epoch` of this epoch, of so many, will evaluate the training set; None: not.
+
+        The loop makes that pass once, at the end of the epoch before, for the audit and the method alike.
+        """
+        return None
 
     def begin_epoch(self, context: Context) -> Selection | None:
         """Who is trained on; None: everyone."""
@@ -176,7 +183,10 @@ class Method:
         return batch
 
     def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
-        raise AssertionError(f"{type(self).__name__} has no losses")
+        """One a network, or None where it takes no step; here the (weighted) cross-entropy, also of soft labels."""
+        if batch.target is None:
+            return [cross_entropy(output.logits, batch.y, batch.weight) for output in outputs]
+        return [soft_cross_entropy(output.logits, batch.target, batch.weight) for output in outputs]
 
     def end_epoch(self, context: Context) -> None:
         """After the last batch: the moment to gather what batches have left, before everything is saved."""

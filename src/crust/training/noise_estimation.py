@@ -21,14 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 from scipy.special import gammaln
-from torch import Tensor
 
 from crust._util import seeding
 from crust.audit.accuracy.confident_disagreement import most_confident
 from crust.errors import InputError
 from crust.training.context import Context
-from crust.training.losses import cross_entropy
-from crust.training.method import Batch, Known, Method, Output, Stage
+from crust.training.method import Known, Method, Stage
 from crust.training.settings import TrainSettings
 
 KindOfNoise = Literal["symmetric", "asymmetric"]
@@ -230,9 +228,6 @@ class Estimator(Method):
             )
             for number, half in enumerate(self.halves, 1)
         ]
-
-    def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
-        return [cross_entropy(outputs[0].logits, batch.y)]
 
     def end_stage(self, context: Context) -> None:
         other = self.halves[1 - context.stage]

@@ -1,7 +1,4 @@
-"""The history of a run: one JSON line an epoch, on disk before the next epoch begins.
-
-After every epoch: measure, watch, write history and checkpoint.
-"""
+"""What a run leaves behind: its history, one JSON line an epoch, what it has seen of every example, its checkpoint."""
 
 from __future__ import annotations
 
@@ -15,14 +12,12 @@ import numpy as np
 
 from crust._util.atomic_write import write_atomic
 from crust.audit.training_dynamics import Watch, trust
-from crust.data import Examples
 from crust.errors import InputError
 from crust.training import checkpoint
 from crust.training.context import Context
-from crust.training.evaluation import accuracies
-from crust.training.evaluation import score as measure
-from crust.training.loop import clock, spent
-from crust.training.method import Known, Method, Selection, Stage
+from crust.training.evaluation import EpochEvaluation
+from crust.training.loop import spent
+from crust.training.method import Known, Selection
 from crust.training.noise_estimation import described
 from crust.training.run_state import RunState
 
@@ -78,21 +73,20 @@ class History:
 
 
 class Recorder:
-    """Keeps what a run leaves behind. True labels are read here, and only to measure."""
+    """Writes down what it is given, and asks no network. True labels are read here, and only to measure."""
 
     def __init__(
         self,
         context: Context,
         state: RunState,
         *,
-        tests: dict[str, Examples],
         checkpoint_dir: Path | None,
         history_path: Path | None,
         identity: dict[str, Any],
         report: Callable[[dict[str, Any]], None] | None = None,
     ):
         self.context, self.method, self.state = context, state.plan.method, state
-        self.tests, self.identity, self.report = tests, identity, report
+        self.identity, self.report = identity, report
         self.checkpoint_dir, self.history_path = checkpoint_dir, history_path
         self.history = History()
         self.watch = Watch(context.n, context.classes)
@@ -101,32 +95,21 @@ class Recorder:
             self.watch_validation = Watch(len(context.validation), context.classes)
         self._clocked: dict[str, float] = {}
 
-    def __call__(self, context: Context, selection: Selection, facts: dict[str, Any]) -> None:
+    def __call__(self, selection: Selection, facts: dict[str, Any], evaluated: EpochEvaluation) -> None:
         """The loop calls this after every epoch."""
-        state, epoch = self.state, context.epoch
-        state.epochs_done += 1
-        line = {"epoch": state.epochs_done - 1, **facts}
+        context = self.context
+        line = {"epoch": self.state.epochs_done - 1, **facts}
         if context.noise_info:
             line["noise_info"] = described(context.noise_info)
-        found = state.plan.at(state.stage)
-        assert found is not None
-        method, stage = found
-        over = spent(context)
-        if stage.counts or over:  # stages that only prepare the ground leave no trace in the audit
+        if facts["counts"] or spent(context):  # stages that only prepare the ground leave no trace in the audit
             self.watch.choose(selection.indices, selection.weights)
         if context.true_labels is not None:
             right = context.labels[selection.indices] == context.true_labels[selection.indices]
             line["clean_fraction"] = float(right.mean()) if len(right) else None
             weights = selection.weights if selection.weights is not None else np.ones(len(right))
             line["clean_fraction_weighted"] = float((right * weights).sum() / weights.sum()) if len(right) else None
-        with clock(context, "evaluation"):
-            line |= self._accuracies(method, stage)
-        due = stage.counts and context.settings.audit_due(epoch, context.epochs)
-        shared = stage.counts and epoch + 1 < context.epochs and method.looks_at_all(epoch + 1, context.epochs)
-        if due or shared or over:
-            with clock(context, "gradients"):
-                line |= self._look()
-        if spent(context):  # by now: a look may have used up what was left
+        line |= evaluated.metrics | self._watch(evaluated)
+        if spent(context):  # by now: a pass over the training set may have used up what was left
             line["stopped"] = "passes"
         line["seconds"] = self._seconds()
         line["passes"] = {"forward": context.cost.forward, "backward": context.cost.backward}
@@ -135,29 +118,20 @@ class Recorder:
         if self.report is not None and context.processes.first:
             self.report(line)
 
-    def _accuracies(self, method: Method, stage: Stage) -> dict[str, float]:
-        found: dict[str, float] = {}
-        context = self.context
-        if context.settings.test_due(context.epoch, context.epochs):
-            found = accuracies(context, self.tests)
-        score, seen = measure(context, method, stage)
-        self.state.consider(context.processes.bare(context.networks[0]), score)
-        return found | seen
-
-    def _look(self) -> dict[str, float]:
-        """One look at all training examples, which the next selection will use too; and at those held out."""
-        context = self.context
-        seen = context.look_at_all()
+    def _watch(self, evaluated: EpochEvaluation) -> dict[str, float]:
+        """Count the pass over the training set, and over those held out, for the audit."""
+        context, seen = self.context, evaluated.train
+        if seen is None:
+            return {}
         found = {"train_accuracy": float((seen.predictions == context.labels).mean())}
         on_held = None
-        if self.watch_validation is not None and context.validation is not None:
-            held = context.look_at_all(examples=context.validation)
-            same = held.predictions == context.validation.labels
+        if evaluated.validation is not None and context.validation is not None:
+            same = evaluated.validation.predictions == context.validation.labels
             on_held = float(same.mean() + 0.5 / len(same) ** 0.5)  # as much more as chance alone may have taken
         counts = trust((context.epoch + 1) / context.epochs, found["train_accuracy"], on_held)
         self.watch.look(seen, context.labels, counts)
-        if self.watch_validation is not None and context.validation is not None:
-            self.watch_validation.look(held, context.validation.labels, counts)
+        if self.watch_validation is not None and evaluated.validation is not None and context.validation is not None:
+            self.watch_validation.look(evaluated.validation, context.validation.labels, counts)
         if context.true_labels is not None:
             found["train_true_accuracy"] = float((seen.predictions == context.true_labels).mean())
         return found
@@ -184,7 +158,7 @@ class Recorder:
             "watch": self.watch.state(),
             "watch_validation": None if self.watch_validation is None else self.watch_validation.state(),
             "history": self.history.lines,
-            "looks": context.looks(),
+            "counted_pass": None if context.train_pass is None else context.train_pass[0],
             "cost": dataclasses.asdict(context.cost),
         }
         checkpoint.save(self.checkpoint_dir, self.state.epochs_done, content, context.settings.keep_every)
@@ -202,7 +176,7 @@ class Recorder:
         if self.watch_validation is not None:
             self.watch_validation.load(content["watch_validation"])
         self.history = History(content["history"])
-        context.pay(content["looks"])
+        context.counted_pass = content["counted_pass"]
         cost = content["cost"]
         context.cost.forward, context.cost.backward = cost["forward"], cost["backward"]
         context.cost.seconds = cost["seconds"]

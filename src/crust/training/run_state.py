@@ -81,14 +81,12 @@ class RunState:
 
     def new_optimizers(self, context: Context, extra: list[Tensor]) -> None:
         """One optimizer a network that is trained; tensors of the method go with the first, in a group of their own."""
-        old = [*self.optimizers, *[None] * len(context.networks)]
         self.optimizers, self.extra = [], extra
         for i, network in enumerate(context.networks[: context.active]):
             groups: list[dict[str, Any]] = [{"params": [p for p in network.parameters() if p.requires_grad]}]
             if i == 0 and extra:
                 groups.append({"params": extra, "weight_decay": 0.0})
-            optimizer = _optimizer(groups, context.settings)
-            self.optimizers.append(context.processes.prepare_optimizer(optimizer, old[i]))
+            self.optimizers.append(context.processes.prepare(_optimizer(groups, context.settings)))
 
     def set_rate(self, rate: float, extra: float | None = None) -> None:
         """The learning rate of the networks, and that of the method's own tensors where it has another."""

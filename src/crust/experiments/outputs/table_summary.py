@@ -150,13 +150,13 @@ class TableCell:
     @property
     def truth(self) -> bool:
         """Whether the method was told something true that nobody would know in earnest."""
-        if METHODS[self.entry.method].needs == "all true labels":
+        if METHODS[self.entry.method].uses_true_labels:
             return True
         return any(known.get("source") == "true" for line in self.lines.values() for known in _known(line).values())
 
     def knowledge(self) -> dict[str, str]:
         """What the method used, and where it had it from: estimated, given or true."""
-        if METHODS[self.entry.method].needs == "all true labels":
+        if METHODS[self.entry.method].uses_true_labels:
             return {"all labels": "true"}
         asked = METHODS[self.entry.method].Settings.model_fields
         found: dict[str, str] = {}
