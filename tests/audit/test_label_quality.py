@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.training.common import clouds, network
+from tests.training.common import clouds, fit_seen, network
 
 import crust
 from crust.audit import audit_table, estimate_noise_matrix
@@ -133,14 +133,14 @@ def test_a_watch_goes_through_its_state():
 def test_the_audit_of_a_run(tmp_path):
     x, given_labels, true = clouds(300)
     settings = {"method": "crust", "epochs": 14, "batch_size": 16, "learning_rate": 0.05}
-    result = crust.fit(network(), (x, NAMES[given_labels]), run_dir=tmp_path, **settings)
+    result = fit_seen(network(), (x, NAMES[given_labels]), run_dir=tmp_path, **settings)
     table = result.audit()
     assert table["index"].tolist() == list(range(300))
     assert table["given_label"].tolist() == NAMES[given_labels].tolist()
     assert set(table["predicted_label"]) <= set(NAMES)
     assert table["label_quality"].between(0, 1).all()
-    assert np.flatnonzero(table["is_held_out"]).tolist() == result.held.tolist()
-    assert len(result.held) == 30
+    assert np.flatnonzero(table["is_held_out"]).tolist() == result.data.held.tolist()
+    assert len(result.data.held) == 30
     wrong = given_labels != true
     quality = table["label_quality"].to_numpy()
     pairs = quality[~wrong][:, None] - quality[wrong][None]

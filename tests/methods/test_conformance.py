@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.training.common import clouds, examples, fit, network, told
+from tests.training.common import clouds, examples, fit, fit_seen, network, told
 
 import crust
 from crust import data, noise
@@ -86,7 +86,7 @@ def auroc(scores, wrong) -> float:
 @pytest.mark.parametrize("name", METHODS)
 def test_it_learns_and_finds_wrong_labels(name):
     bundle, wrong = digits()
-    result = crust.fit(
+    result = fit_seen(
         "mlp",
         bundle.train,
         labels=wrong,

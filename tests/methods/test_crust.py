@@ -174,22 +174,13 @@ def test_everything_comes_first_for_an_eighth_of_the_epochs():
     for found.epoch in range(7):
         sizes.append(len(method.begin_epoch(found).indices))
     assert sizes == [60] * 5 + [30] * 2
-    assert [method.looks_at_all(epoch, 40) for epoch in range(7)] == [False] * 5 + [True] * 2
+    assert [method.train_set_pass(epoch, 40) for epoch in range(7)] == [None] * 5 + ["logits"] * 2
 
 
 def test_a_coreset_is_kept_between_selections():
     kind = METHODS["crust"]
     method = kind(kind.Settings(fraction=0.5, select_after=1, select_every=3))
-    assert [method.looks_at_all(epoch, 8) for epoch in range(8)] == [
-        False,
-        True,
-        False,
-        False,
-        True,
-        False,
-        False,
-        True,
-    ]
+    assert [epoch for epoch in range(8) if method.train_set_pass(epoch, 8)] == [1, 4, 7]
     found = context()
     chosen = []
     for epoch in range(5):

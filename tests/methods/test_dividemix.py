@@ -6,10 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.methods.pairs import both, cross_entropy_runs, hand_made, same
-from tests.training.common import clouds, examples, fit, network, told, weights
+from tests.training.common import clouds, examples, fit, fit_seen, network, told, weights
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
-import crust
 from crust.errors import InputError
 from crust.methods.dividemix import (
     DivideMix,
@@ -227,7 +226,7 @@ def test_two_views_where_the_data_is_augmented_and_resumed_to_the_same_bytes(tmp
     settings = {"method": "dividemix", "epochs": 3, "batch_size": 16, "validation": 0, "warmup": 1, **KNOWN}
 
     def run(augment=True, **more):
-        return crust.fit("small_cnn", images(), augment=augment, **settings, **more)
+        return fit_seen("small_cnn", images(), augment=augment, **settings, **more)
 
     whole = run()
     run(run_dir=tmp_path, stop_after=2)

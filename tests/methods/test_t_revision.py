@@ -225,7 +225,7 @@ def test_opinions_are_doubts(whole):
     assert opinion == pytest.approx(prob_label_wrong(method.log[-1]["said"], context.labels, method.log[-1]["T"]))
     assert opinion.min() >= 0
     assert opinion.max() <= 1
-    wrong = context.labels != clouds(120)[2][whole.kept]
+    wrong = context.labels != clouds(120)[2][whole.data.kept]
     assert opinion[wrong].mean() > opinion[~wrong].mean() + 0.2
 
 

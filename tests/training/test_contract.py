@@ -262,7 +262,7 @@ def test_predictions_are_those_of_the_network_and_leave_it_alone(register):
             index = np.array([5, 3, 60])
             seen = context.predict(index, features=True)
             x = context.plain.inputs[index]
-            once = context.look_at_batch(x, features=True)
+            once = context.evaluate_batch(x, features=True)
             training = net.training
             net.eval()
             with torch.no_grad():

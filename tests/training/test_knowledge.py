@@ -42,7 +42,7 @@ def test_the_noise_is_given_or_true_where_one_says_so(register):
     assert len(given.history) == 3
     truth = clouds()[2]
     true = fit(name, noise_rate="true", noise_type="true", true_labels=truth)
-    kept = true.kept
+    kept = true.data.kept
     real = float((clouds()[1][kept] != truth[kept]).mean())
     assert true.config["noise_info"]["noise_rate"] == {"value": pytest.approx(real), "source": "true"}
     assert true.config["noise_info"]["noise_type"] == {"value": "asymmetric", "source": "true"}

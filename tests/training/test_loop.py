@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.training.common import CLASSES, clouds, examples, fit, network, told, weights
+from tests.training.common import CLASSES, clouds, examples, fit, fit_seen, network, told, weights
 from torch import nn
 
 import crust
@@ -84,7 +84,7 @@ def test_augmented_images_are_resumed_to_the_same_bytes_too(tmp_path, method):
     settings = {"method": method, "epochs": 3, "batch_size": 16, "augment": True, "validation": 0, **SMALL}
 
     def run(**more):
-        return crust.fit("small_cnn", (pixels, np.arange(49) % 3), **settings, **more)
+        return fit_seen("small_cnn", (pixels, np.arange(49) % 3), **settings, **more)
 
     whole = run()
     run(run_dir=tmp_path, stop_after=2)
@@ -207,7 +207,7 @@ def test_a_model_of_ones_own_is_needed_to_load_its_run(tmp_path):
 def test_arrays_to_measure_on_are_normalised_as_those_trained_on():
     x, given, true = clouds()
     shifted = fit("erm", data=(x * 7 + 100, given), test_set=(x[:3] * 7 + 100, true[:3]))
-    network_inputs = shifted.recorder.tests["test"]
+    network_inputs = shifted.recorder.context.tests["test"]
     assert network_inputs.mean == shifted.recorder.context.train.mean
 
 

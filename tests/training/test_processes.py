@@ -19,14 +19,13 @@ SCRIPT = """
     import json, sys
     from pathlib import Path
     import numpy as np, torch
-    import crust
     from crust.methods import METHODS
     from crust.training import loop
     from crust.training.context import Context
     from crust.training.method import Selection
     from crust.training.distributed import Processes
     from crust.training.settings import TrainSettings
-    from tests.training.common import CLASSES, examples, network
+    from tests.training.common import CLASSES, examples, fit_seen, network
 
     folder = Path(sys.argv[1])
     train = examples(83)
@@ -51,7 +50,7 @@ SCRIPT = """
         batches = loop._batches(context, Selection(np.arange(83)[::-1][:rows].copy()), rounds)
         dealt[rows] = [None if batch is None else batch.index.tolist() for batch in batches]
 
-    result = crust.fit(network(norm=True, dropout=0.1), train, method="crust", epochs=3, batch_size=8,
+    result = fit_seen(network(norm=True, dropout=0.1), train, method="crust", epochs=3, batch_size=8,
                      learning_rate=0.05, run_dir=folder / "run")
     trained = result.recorder.context
     state = processes.bare(trained.networks[0]).state_dict()
