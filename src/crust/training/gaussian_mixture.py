@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
 
 SMALLEST = 5e-4  # variance, of losses between 0 and 1
 
@@ -36,48 +40,12 @@ def clean_probability(losses: NDArray[np.floating], steps: int = 10, enough: flo
     low, high = (x.min(), x.max()) if len(x) else (0.0, 0.0)
     if not high > low:
         return np.ones(len(x))
-    x = (x - low) / (high - low)
-    means, variances, shares = _start(x)
-    before = -np.inf
-    for _ in range(steps):
-        logs = _logs(x, means, variances, shares)
-        top = logs.max(axis=1, keepdims=True)
-        now = float((top[:, 0] + np.log(np.exp(logs - top).sum(axis=1))).mean())
-        parts = _posterior(logs)
-        mass = np.maximum(parts.sum(axis=0), 1e-9)
-        means = (parts * x[:, None]).sum(axis=0) / mass
-        variances = (parts * (x[:, None] - means) ** 2).sum(axis=0) / mass + SMALLEST
-        shares = mass / mass.sum()
-        if now - before < enough:
-            break
-        before = now
-    order = means.argsort()
-    between = np.clip(x, *means[order])
-    return _posterior(_logs(between, means, variances, shares))[:, order[0]]
-
-
-def _start(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Means, variances and shares of the two sides of the middle of the range, moved to between their means."""
-    edge = 0.5
-    for _ in range(20):
-        left = x <= edge
-        means = np.array([x[left].mean(), x[~left].mean()])
-        if (middle := means.mean()) == edge:
-            break
-        edge = middle
-    variances = np.array([x[left].var(), x[~left].var()]) + SMALLEST
-    shares = np.array([left.mean(), 1 - left.mean()])
-    return means, variances, shares
-
-
-def _logs(
-    x: NDArray[np.float64], means: NDArray[np.float64], variances: NDArray[np.float64], shares: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Log densities, a column a component, but for a constant."""
-    found: NDArray[np.float64] = np.log(shares) - 0.5 * np.log(variances) - 0.5 * (x[:, None] - means) ** 2 / variances
+    x = ((x - low) / (high - low))[:, None]
+    mixture = GaussianMixture(2, max_iter=steps, tol=enough, reg_covar=SMALLEST, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # stopping early is meant, and so are few distinct losses
+        mixture.fit(x)
+    clean, wrong = mixture.means_[:, 0].argsort()
+    between = np.clip(x, mixture.means_[clean], mixture.means_[wrong])
+    found: NDArray[np.float64] = mixture.predict_proba(between)[:, clean]
     return found
-
-
-def _posterior(logs: NDArray[np.float64]) -> NDArray[np.float64]:
-    parts: NDArray[np.float64] = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return parts / parts.sum(axis=1, keepdims=True)
