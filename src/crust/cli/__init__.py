@@ -20,10 +20,13 @@ def main(args: list[str] | None = None) -> NoReturn:
         ...
         SystemExit: 0
     """
+    from crust._util.malloc import keep_freed
     from crust.cli.app import app
     from crust.cli.formatting import StoppedByUser
 
     words = sys.argv[1:] if args is None else args
+    if args is None:
+        keep_freed()  # the process is ours
     try:
         code = app(args=words or ["--help"], prog_name="crust", standalone_mode=False)
     except CrustError as error:

@@ -18,6 +18,7 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from crust._util.malloc import keep_freed
 from crust._util.ray_cluster import check_ray, connect
 from crust.errors import InputError, require
 from crust.experiments.specs import key
@@ -310,6 +311,7 @@ class _Mailbox:
 def _task(spec: Spec, work: Work, box: Any, threads: int) -> Event:
     """In a worker of the cluster."""
     logging.getLogger("crust").setLevel(logging.ERROR)
+    keep_freed()  # the process is ours
     if work.here is not None and work.here.is_dir():
         os.chdir(work.here)
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call, jacrev, jvp, vjp, vmap
 
-from crust._util.malloc import keep_freed
 from crust._util.torch_modules import device_of, evaluating, logits_of, slice_batch, to_device
 from crust.errors import InputError
 from crust.theory.factored_jacobian import Factors
@@ -44,7 +43,6 @@ class Jacobian:
     def __init__(
         self, model: nn.Module, inputs: Any, dtype: torch.dtype = torch.float32, memory_limit: int | None = None
     ):
-        keep_freed()  # blocks of rows come and go
         self.model, self.dtype = model, dtype
         self.device = device_of(model)
         self.memory = memory_of(memory_limit)

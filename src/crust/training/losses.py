@@ -41,7 +41,8 @@ def one_hot(y: Tensor, classes: int) -> Tensor:
         >>> one_hot(torch.tensor([1]), 3).tolist()
         [[0.0, 1.0, 0.0]]
     """
-    return F.one_hot(y, classes).float()
+    # Not F.one_hot: it asks for the largest label, and the device would have to answer.
+    return torch.zeros(len(y), classes, device=y.device).scatter_(1, y[:, None], 1.0)
 
 
 def mix(a: Tensor, b: Tensor, share: Tensor) -> Tensor:
@@ -133,7 +134,7 @@ def log_abs_det(logits: Tensor, y: Tensor) -> Tensor:
         -inf
     """
     p = F.softmax(logits.double(), dim=1)
-    U = F.one_hot(y, logits.shape[1]).to(p).T @ p
+    U = one_hot(y, logits.shape[1]).to(p).T @ p
     return torch.linalg.slogdet(U).logabsdet
 
 
