@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import re
 from collections.abc import Iterable
 from types import ModuleType
 
@@ -14,10 +15,21 @@ from types import ModuleType
 class CrustError(Exception):
     """The root of all errors that crust raises on purpose.
 
+    Args:
+        message: one sentence: what is wrong, where, what to do.
+        code: what is wrong, for programs: it stays the same where the sentence is put in better words.
+
     Example:
-        >>> issubclass(InputError, CrustError)
-        True
+        >>> CrustError("the disk is full: free some room", code="disk-full").code
+        'disk-full'
     """
+
+    code = "error"
+
+    def __init__(self, message: str = "", *, code: str | None = None):
+        super().__init__(message)
+        if code is not None:
+            self.code = code
 
 
 class InputError(CrustError, ValueError):
@@ -35,9 +47,11 @@ class MissingPackage(CrustError, ImportError):
     """An optional package is not installed: the message has the command that installs it.
 
     Example:
-        >>> issubclass(MissingPackage, ImportError)
-        True
+        >>> issubclass(MissingPackage, ImportError), MissingPackage("ray is not installed").code
+        (True, 'missing-package')
     """
+
+    code = "missing-package"
 
 
 def require(package: str, extra: str) -> ModuleType:
@@ -64,9 +78,9 @@ def require(package: str, extra: str) -> ModuleType:
         # A package that is there but lacks a dependency of its own needs another message than ours.
         if error.name is None or error.name.split(".")[0] != package.split(".")[0]:
             raise
-        raise MissingPackage(
-            f"{package} is not installed: run pip install 'crust-learn[{extra}]'", name=package
-        ) from None
+        missing = MissingPackage(f"{package} is not installed: run pip install 'crust-learn[{extra}]'")
+        missing.name = package
+        raise missing from None
 
 
 def choices(value: object, valid: Iterable[str], what: str) -> str:
@@ -93,5 +107,6 @@ def choices(value: object, valid: Iterable[str], what: str) -> str:
         return value
     nearest = difflib.get_close_matches(str(value).lower(), names, n=1, cutoff=0.5)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    kind = re.split(" of | in ", what)[0].strip().replace(" ", "-")
     shown = ", ".join(names[:20]) + (f", … ({len(names)} in all)" if len(names) > 20 else "")
-    raise InputError(f"unknown {what} {value!r}: use one of {shown}{hint}")
+    raise InputError(f"unknown {what} {value!r}: use one of {shown}{hint}", code=f"unknown-{kind}")
