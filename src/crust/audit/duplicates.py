@@ -19,7 +19,7 @@ def duplicates(parts: Iterable[tuple[Any, NDArray[np.int64]]]) -> dict[int, int]
     """Examples that were there before: for each its position, and that of the first one like it.
 
     Args:
-        parts: inputs, as arrays or tensors, one row an example, and their positions in the training set.
+        parts: inputs, as a tensor or one array an example, and their positions in the training set.
 
     Returns:
         Only those that are the same as an earlier one.
@@ -30,7 +30,7 @@ def duplicates(parts: Iterable[tuple[Any, NDArray[np.int64]]]) -> dict[int, int]
     """
     seen: dict[bytes, list[int]] = {}
     for inputs, index in parts:
-        rows = inputs.detach().cpu().numpy() if hasattr(inputs, "detach") else np.asarray(inputs)
+        rows = inputs.detach().cpu().numpy() if hasattr(inputs, "detach") else inputs
         for row, position in zip(rows, index.tolist(), strict=True):
             seen.setdefault(hashlib.blake2b(row.tobytes(), digest_size=16).digest(), []).append(position)
     groups = [sorted(group) for group in seen.values() if len(group) > 1]

@@ -97,7 +97,7 @@ def _show_moves(done: int, total: int) -> None:
 def _train_words(data: Any, options: dict[str, Any]) -> str:
     """The command that reads the data as the run did."""
     words = ["crust", "train", str(data)]
-    for name in ("data_dir", "label_column", "image_size", "limit"):
+    for name in ("data_dir", "label_column", "text_column", "image_size", "limit"):
         if options.get(name) is not None:
             words += [f"--{name.replace('_', '-')}", str(options[name])]
     if options.get("skip_broken"):

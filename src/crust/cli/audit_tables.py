@@ -84,16 +84,19 @@ def _worst_table(table: Any) -> Any:
         "predicted_prob",
         "label_quality",
         *rate,
+        *(["text"] if "text" in table else []),
     ]
     shown = Table(box=box.SIMPLE_HEAD, title="the labels of the lowest quality", title_justify="left")
     for head in heads:
-        left = head in ("id", "given_label", "predicted_label")
-        shown.add_column(head, justify="left" if left else "right", no_wrap=head == "id")
+        left = head in ("id", "given_label", "predicted_label", "text")
+        shown.add_column(head, justify="left" if left else "right", no_wrap=head in ("id", "text"), overflow="ellipsis")
     for row in table.to_dict("records"):
         cells = [visible(row[head]) for head in heads[: heads.index("predicted_prob")]]
         cells = [*map(escape, cells), f"{row['predicted_prob']:.2f}", f"{row['label_quality']:.3f}"]
         if rate:
             cells.append("held out" if row["is_held_out"] else percent(row["selection_rate"]))
+        if "text" in table:
+            cells.append(escape(visible(row["text"])))
         shown.add_row(*cells)
     return shown
 

@@ -40,7 +40,7 @@ def train_command(
     model: Annotated[
         str | None,
         typer.Option(
-            help="resnet8 to resnet56, small_cnn, mlp, or timm:NAME; default: what fits the data.",
+            help="resnet8 to resnet56, small_cnn, mlp, text, or timm:NAME; default: what fits the data.",
             metavar="NAME",
             rich_help_panel=HOW,
         ),
@@ -130,6 +130,13 @@ def train_command(
     label_column: Annotated[
         str | None, typer.Option(help="Column of a table with the labels; default: label.", rich_help_panel=DATA)
     ] = None,
+    text_column: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of a table with texts to learn from; default: the only one besides the labels, if it holds texts.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
     image_size: Annotated[
         int | None, typer.Option(help="Side in pixels that images in folders are brought to.", rich_help_panel=DATA)
     ] = None,
@@ -170,8 +177,8 @@ def train_command(
     """Train a network on data with wrong labels, and learn which labels to doubt."""
     show_log(logging.ERROR if quiet else logging.WARNING, logging.NOTSET if quiet else logging.INFO)
     given = {
-        "data": data, "data_dir": data_dir, "test": test, "label_column": label_column, "image_size": image_size,
-        "limit": limit, "skip_broken": skip_broken or None, "labels": labels, "true_labels": true_labels,
+        "data": data, "data_dir": data_dir, "test": test, "label_column": label_column, "text_column": text_column,
+        "image_size": image_size, "limit": limit, "skip_broken": skip_broken or None, "labels": labels, "true_labels": true_labels,
         "noise": noise, "model": model, "method": method, "validation": validation, "augment": augment,
         "trackers": tracker or None,
     }  # fmt: skip
@@ -297,7 +304,9 @@ def _new_folder(options: dict[str, Any]) -> Path:
 
 
 def _usual_model(examples: Examples) -> str:
-    """What to train where nothing is said: by the size of an example."""
+    """What to train where nothing is said: by the kind and the size of an example."""
+    if examples.kind == "tokens":
+        return "text"
     if len(examples.shape) < 3:
         return "mlp"
     side = min(examples.shape[1:])

@@ -50,7 +50,12 @@ def looks_of(run: RunFolder, table: Any, data: str | None = None, data_dir: str 
 
         with matrix_io.reading(path):
             rows = table_io.read_table_file(path)
+        first = options.get("text_column")
+        if first is not None:
+            rows = rows.select([first, *(name for name in rows.column_names if name != first)])
         return rows_of(rows, [options.get("label_column") or "label", ""])
+    if examples.kind == "tokens":
+        return rows_of({"text": examples.inputs.texts})
     return numbers_of(examples.inputs) if examples.kind == "features" else pictures_of(examples)
 
 
@@ -63,6 +68,11 @@ def looks_or_reason(
     except CrustError as error:
         if data is not None or data_dir is not None:
             raise
+        if "text" in table:  # its beginning, which the audit has kept
+            from crust.report.previews import Rows
+
+            kept = dict(zip(table["index"].tolist(), table["text"].tolist(), strict=True))
+            return Rows(["text"], lambda index: [kept[index]]), None
         return None, str(error)
 
 
@@ -159,7 +169,7 @@ def load_data(options: dict[str, Any]) -> Bundle:
     """The data that a recipe names."""
     from crust.data import load
 
-    names = ("data_dir", "label_column", "image_size", "skip_broken", "limit", "test")
+    names = ("data_dir", "label_column", "text_column", "image_size", "skip_broken", "limit", "test")
     return load(options["data"], **{name: options[name] for name in names if options.get(name) is not None})
 
 
@@ -187,7 +197,7 @@ def _make_noise(bundle: Bundle, text: str, seed: int) -> NoisyLabels:
     if parse_noise(text).name == "instance":
         if examples.kind == "dataset":
             raise InputError("instance noise needs the examples in memory: use another noise, or a --limit")
-        features = examples.inputs.numpy()
+        features = examples.inputs.counts() if examples.kind == "tokens" else examples.inputs.numpy()
         if features.dtype.kind == "u":
             features = features / 255.0
     return make_noisy_labels(

@@ -17,6 +17,7 @@ OPTIONS = (
     "data_dir",
     "test",
     "label_column",
+    "text_column",
     "image_size",
     "limit",
     "skip_broken",
