@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import hashlib
 import re
 from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ from crust.data import Examples, batches, encode_labels, from_arrays, from_datas
 from crust.data.labels import check_classes
 from crust.data.text import from_texts, is_text
 from crust.data.tokens import are_ids, from_tokens
-from crust.data.torch_dataset import can_augment
+from crust.data.torch_dataset import can_augment, first_input, input_of, items
 from crust.errors import InputError, choices
 from crust.methods import METHODS
 from crust.models import build_model
@@ -66,8 +67,8 @@ def fit(
         model: any network that returns logits, the name of one (`crust.models`), or a function that makes one: it is
             called for every network of a method, so that a second one has pretrained weights too, where a network that
             is given itself is copied with new weights.
-        train_set: a map-style dataset of (x, y), arrays (x, y), texts (strings, y), or `Examples`. An array or a tensor of
-            whole numbers, (n, length), is token ids where the network has an embedding (or is `text`), and numbers
+        train_set: a map-style dataset of (x, y), arrays (x, y), texts (strings, y), or `Examples`. An array or a tensor
+            of whole numbers, (n, length), is token ids where the network has an embedding (or is `text`), and numbers
             like all others where it has none.
         method: a name, see `crust methods`; or a `Method` of your own, the class or an instance (CONTRIBUTING.md).
         labels: one label an example, in place of the dataset's own.
@@ -372,6 +373,7 @@ def as_examples(data: Any, labels: Any = None, like: Examples | None = None, *, 
         return data if labels is None else data.with_labels(codes(labels, data))
     classes = None if like is None else like.classes
     ids = embeds if like is None else like.kind == "tokens"
+    encoding = like.inputs.encoding if like is not None and like.kind == "tokens" else None
     if is_text(data) and labels is not None:
         data = (data, labels)
     tensors: Any = getattr(data, "tensors", ())
@@ -380,7 +382,6 @@ def as_examples(data: Any, labels: Any = None, like: Examples | None = None, *, 
     if isinstance(data, tuple) and len(data) == 2:
         given = data[1] if labels is None else labels
         if is_text(data[0]):
-            encoding = like.inputs.encoding if like is not None and like.kind == "tokens" else None
             return from_texts(data[0], given, classes=classes, encoding=encoding)
         if ids and (are_ids(data[0]) or isinstance(data[0], list)):
             return from_tokens(data[0], given, classes=classes)
@@ -389,7 +390,11 @@ def as_examples(data: Any, labels: Any = None, like: Examples | None = None, *, 
         return from_arrays(
             data[0], given, classes=classes, mean=like.mean, std=like.std, normalise=False, where="the labels"
         )
-    return from_dataset(data, labels, classes)
+    found = from_dataset(data, labels, classes)
+    if found.kind == "dataset" and isinstance(first_input(data), str):
+        texts = [input_of(item) for item in items(data, range(len(data)))]
+        return dataclasses.replace(found, inputs=from_texts(texts, encoding=encoding).inputs, kind="tokens")
+    return found
 
 
 def test_sets(given: Any, train: Examples) -> dict[str, Examples]:
@@ -456,8 +461,8 @@ def check_token_model(model: str, sets: Sequence[Examples]) -> None:
     for examples in sets[1:] if "tokens" in kinds else ():
         if examples.inputs.vocabulary > sets[0].inputs.vocabulary:
             raise InputError(
-                f"a test or validation set holds the token id {examples.inputs.vocabulary - 1:,}, but the largest that is "
-                f"trained on is {sets[0].inputs.vocabulary - 1:,}: make the ids of all sets alike",
+                f"a test or validation set holds the token id {examples.inputs.vocabulary - 1:,}, but the largest that "
+                f"is trained on is {sets[0].inputs.vocabulary - 1:,}: make the ids of all sets alike",
                 code="token-id-range",
             )
 
@@ -469,7 +474,7 @@ def text_excerpt(text: str) -> str:
         >>> text_excerpt("so\\n good " + 300 * "!")[-4:], len(text_excerpt(300 * "a"))
         ('!!!…', 281)
     """
-    line = " ".join(text[: 4 * EXCERPT].split())
+    line = " ".join(text[: 4 * EXCERPT].encode("utf-8", "replace").decode().split())  # half a character has no UTF-8
     return line if len(line) <= EXCERPT and len(text) <= 4 * EXCERPT else f"{line[:EXCERPT]}…"
 
 

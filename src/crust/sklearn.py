@@ -32,12 +32,12 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that is not fooled by wrong labels in its training data, and says which they are.
 
     Columns are standardised inside, so that no scaler is needed; missing values must be filled in before. Arrays of
-    more than two dimensions are images, (n, height, width) or (n, height, width, channels). A list, a Series or an array of
-    strings are texts: they become hashed words, for the network `text`, and AdamW trains it.
+    more than two dimensions are images, (n, height, width) or (n, height, width, channels). A list, a Series or an
+    array of strings are texts: they become hashed words, for the network `text`, and AdamW trains it.
 
     Args:
-        model: the name of a network (`crust.models`; for texts it is `text` where nothing else is said), a network that returns logits, which is copied and not changed,
-            or a function `(in_shape, classes)` that makes one.
+        model: the name of a network (`crust.models`), a network that returns logits, which is copied and not changed,
+            or a function `(in_shape, classes)` that makes one; texts get `text` in place of `mlp`.
         method: see `crust methods`.
         epochs: passes over the training data, or over what is chosen of it.
         batch_size: examples a step.
@@ -135,7 +135,8 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"X has examples of shape {X.shape[1:]}, but those trained on had {self._shape}")
         wide = next(self.model_.parameters()).dtype == torch.float64
         pieces: Iterable[tuple[torch.Tensor, Any]]
-        if wide and self._shape is not None and X.ndim == 2:  # all of the way in float64: what an example gets does not depend on its neighbours
+        if wide and self._shape is not None and X.ndim == 2:
+            # all of the way in float64: what an example gets does not depend on its neighbours
             rows = torch.from_numpy(self._standardised(X))
             pieces = ((rows[first : first + ROWS], None) for first in range(0, len(rows), ROWS))
         else:
@@ -161,7 +162,7 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
         for name in ("n_features_in_", "feature_names_in_"):  # of an earlier fit
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         return check_texts(X), y
 
     def _examples(self, X: Any, codes: NDArray[np.int64] | None) -> Examples:

@@ -133,7 +133,7 @@ def train_command(
     text_column: Annotated[
         str | None,
         typer.Option(
-            help="Column of a table with texts to learn from; default: the only one besides the labels, if it holds texts.",
+            help="Column of a table with texts to learn from; default: the only one besides the labels.",
             rich_help_panel=DATA,
         ),
     ] = None,
@@ -178,8 +178,9 @@ def train_command(
     show_log(logging.ERROR if quiet else logging.WARNING, logging.NOTSET if quiet else logging.INFO)
     given = {
         "data": data, "data_dir": data_dir, "test": test, "label_column": label_column, "text_column": text_column,
-        "image_size": image_size, "limit": limit, "skip_broken": skip_broken or None, "labels": labels, "true_labels": true_labels,
-        "noise": noise, "model": model, "method": method, "validation": validation, "augment": augment,
+        "image_size": image_size, "limit": limit, "skip_broken": skip_broken or None, "labels": labels,
+        "true_labels": true_labels, "noise": noise, "model": model, "method": method, "validation": validation,
+        "augment": augment,
         "trackers": tracker or None,
     }  # fmt: skip
     shortcuts = {

@@ -1,7 +1,8 @@
 """Data of every kind as `Examples`: one file a format.
 
 `load` reads a dataset by name or path; `from_dataset`, `from_arrays`, `from_texts` and `from_tokens` take what is in
-memory already; `batches` goes through examples on a device. `read_labels` takes labels from a file of their own, `hold_out` sets a share aside.
+memory already; `batches` goes through examples on a device. `read_labels` takes labels from a file of their own,
+`hold_out` sets a share aside.
 """
 
 from __future__ import annotations

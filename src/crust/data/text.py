@@ -27,9 +27,7 @@ LETTERS = 100  # a word: what stands beyond so many characters for each word tha
 # Scripts without spaces between words (Thai, Japanese, Chinese): each letter counts as a word.
 UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003134f]")
 # Accents on their own, and vowel signs from Hebrew to Khmer: within words, though Python's \w leaves them out.
-SIGNS = (
-    "\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff\u0e80-\u109f\u1780-\u17d3"
-)
+SIGNS = "\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff\u0e80-\u109f\u1780-\u17d3"
 # A word, or signs in a row: !!! is one, and so is an emoji.
 WORD = re.compile(rf"[\w{SIGNS}]+|[^\w\s]+")
 
@@ -123,7 +121,7 @@ def words_of(text: str, limit: int) -> list[str]:
 
 
 def _mixed(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The bits of each number stirred well (the finaliser of MurmurHash3): what is left of them is used by remainder."""
+    """The bits of each number stirred well, as MurmurHash3 ends: a remainder depends on all of them."""
     h = hashes ^ (hashes >> np.uint64(33))
     h *= np.uint64(0xFF51AFD7ED558CCD)
     h ^= h >> np.uint64(33)
@@ -139,12 +137,10 @@ def is_text(values: Any) -> bool:
         >>> is_text(["a", "b"]), is_text(np.array(["a"])), is_text([1, 2]), is_text("a")
         (True, True, False, False)
     """
-    if isinstance(values, np.ndarray):
-        return values.ndim == 1 and isinstance(next((v for v in values.tolist() if not _is_missing(v)), None), str)
-    if isinstance(values, str) or not (isinstance(values, list | tuple) or hasattr(values, "to_list")):
+    pandas = hasattr(values, "isna") and hasattr(values, "tolist")
+    if not (pandas or isinstance(values, list | tuple) or (isinstance(values, np.ndarray) and values.ndim == 1)):
         return False
-    found = values.to_list() if hasattr(values, "to_list") else values
-    return isinstance(next((v for v in found if not _is_missing(v)), None), str)
+    return isinstance(next((value for value in values if not _is_missing(value)), None), str)
 
 
 def check_texts(values: Any, where: str = "") -> list[str]:
@@ -168,9 +164,13 @@ def check_texts(values: Any, where: str = "") -> list[str]:
                 code="missing-text",
             )
         if not isinstance(value, str):
-            raise InputError(f"text {row} {where}is a {type(value).__name__}, not a string: give strings", code="not-a-text")
+            raise InputError(
+                f"text {row} {where}is a {type(value).__name__}, not a string: give strings", code="not-a-text"
+            )
     return found
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
+    return (
+        value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
+    )

@@ -38,7 +38,9 @@ def text_to_learn(table: Any, names: Sequence[str], file: str) -> tuple[str | No
         )
     for name in texts:
         log.warning(
-            "column %r of %s holds texts and is left out: to learn from it alone, name it with --text-column", name, file
+            "column %r of %s holds texts and is left out: to learn from it alone, name it with --text-column",
+            name,
+            file,
         )
     return None, others
 
@@ -74,7 +76,7 @@ def column_texts(table: Any, name: str, file: str) -> list[str]:
         values = values.cast(values.type.value_type)
     if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
         raise InputError(
-            f"column {name!r} of {file} holds {values.type}, not texts: name another one with text_column (--text-column)",
+            f"column {name!r} of {file} holds {values.type}, not texts: name another text_column (--text-column)",
             code="not-a-text",
         )
     return check_texts(values.to_pylist(), f"in column {name!r} of {file} ")

@@ -36,7 +36,8 @@ def build_model(name: str, *, in_shape: Sequence[int], classes: int, seed: int =
         classes: the number of outputs; 1 for a scalar output.
         seed: where the random weights come from; the random state of the program stays as it is.
         **settings: those of the network: `hidden` and `dropout` for mlp, `width` and `dropout` for small_cnn, `dim`,
-            `hidden` and `dropout` for text, `pretrained` and everything that `timm.create_model` takes for timm.
+            `hidden`, `dropout` and `token_dropout` for text, `pretrained` and everything that `timm.create_model`
+            takes for timm.
 
     Returns:
         The network, on the CPU, in train mode.

@@ -58,7 +58,8 @@ class Result:
         """Predicted classes, in the user's own names.
 
         Args:
-            data: a dataset, an array of inputs, a list of texts, or `Examples`, in the form that the model was trained on.
+            data: a dataset, an array of inputs, a list of texts, or `Examples`, in the form that the model was trained
+                on.
             batch_size: inputs at a time.
         """
         return np.array(self.classes)[self.predict_proba(data, batch_size=batch_size).argmax(axis=1)]
@@ -73,7 +74,9 @@ class Result:
         how = self.config.get("inputs") or {}
         if is_text(data):
             if how.get("tokens") is None:
-                raise InputError("the network was not trained on texts: give inputs like those", code="not-like-training")
+                raise InputError(
+                    "the network was not trained on texts: give inputs like those", code="not-like-training"
+                )
             return from_texts(data, classes=self.classes, encoding=how["tokens"])
         if how.get("kind") == "tokens" and (are_ids(data) or isinstance(data, list)):
             return from_tokens(data, classes=self.classes)
