@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 import crust
 from crust import noise
 from crust.audit import audit_table
-from crust.audit.feature_probs import _linear, _neighbours, from_features
+from crust.audit.find_label_issues import _linear, _neighbours, from_features
 from crust.audit.training_dynamics import Watch
 from crust.errors import InputError
 

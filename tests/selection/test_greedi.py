@@ -14,10 +14,9 @@ from tests.selection.strategies import points
 from crust.errors import InputError
 from crust.selection import greedi as greedi_module
 from crust.selection.distances import Distances
-from crust.selection.executors import LocalProcesses, SharedArray, open_engine
+from crust.selection.executors import LocalProcesses, SharedArray, Ticker, WorkStopped, open_engine
 from crust.selection.greedi import greedi
 from crust.selection.greedy import Greedy
-from crust.selection.threads import Ticker, WorkStopped
 
 hypothesis = settings(deadline=None, max_examples=50)
 

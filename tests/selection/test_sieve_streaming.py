@@ -15,9 +15,9 @@ from tests.selection.strategies import points
 from crust.errors import InputError
 from crust.selection import sieve_streaming as stream_module
 from crust.selection.distances import Distances
+from crust.selection.executors import Ticker, WorkStopped
 from crust.selection.lazy_stochastic import lazy
 from crust.selection.sieve_streaming import Sieves, sieve, sieve_stream
-from crust.selection.threads import Ticker, WorkStopped
 
 hypothesis = settings(deadline=None, max_examples=60)
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from crust.selection.distances import TILE_COLUMNS, Distances
-from crust.selection.kernels_exact import exact_kernel, exact_pairs, magic_number, snap
-from crust.selection.threads import Ticker, run_in_threads
+from crust.selection.executors import Ticker, run_in_threads
+from crust.selection.kernels import exact_kernel, exact_pairs, magic_number, snap
 
 WORTH_THREADS = 2**19  # pairs; fewer are done before a second thread has woken up
 

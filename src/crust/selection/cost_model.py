@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from crust.errors import InputError
 from crust.selection.budget import resolve_k, split_budget
-from crust.selection.options import Options, check_options
+from crust.selection.input_checks import Options, check_options
 
 MIB = 2**20
 ALONE_POINTS = 8192  # groups from here on get all threads for themselves
@@ -220,9 +220,9 @@ def _expected_seconds(
 @lru_cache(maxsize=32)
 def _greedy_seconds(d: int, metric: str) -> float:
     """Seconds a pair of points for a whole greedy run, from a small one."""
-    from crust.selection import prepare_features
+    from crust.selection.distances import group_distances
+    from crust.selection.executors import Ticker
     from crust.selection.greedy import Greedy, Room
-    from crust.selection.threads import Ticker
 
     m = int(np.clip(math.sqrt(2e8 / d), 500, 2000))
     rng = np.random.default_rng(0)
@@ -231,7 +231,7 @@ def _greedy_seconds(d: int, metric: str) -> float:
     best = math.inf
     for _ in range(2):
         start = time.perf_counter()
-        distances, _ = prepare_features.group_distances(data, None, metric, approximate=True)
+        distances, _ = group_distances(data, None, metric, approximate=True)
         room = Room() if keeps_distances(np.array([m]), d, metric)[0] else None
         Greedy(distances, m // 2, room=room, list_bytes=1024 * MIB, threads=1, ticker=Ticker()).run()
         best = min(best, time.perf_counter() - start)

@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 
 from crust.selection.assignment import Picks, complete, diameter, part_of
 from crust.selection.distances import Distances
-from crust.selection.executors import Executor
+from crust.selection.executors import Executor, Ticker, run_in_threads
 from crust.selection.greedy import Greedy, Room
 from crust.selection.marginal_gains import Gains
-from crust.selection.threads import Ticker, run_in_threads
 
 SHARD_POINTS = 10_000
 MEASURED_POINTS = 100_000  # what the second round is measured on, at the most

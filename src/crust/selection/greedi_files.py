@@ -23,18 +23,16 @@ from numpy.typing import NDArray
 
 from crust._util.progress import progress_bar
 from crust.errors import InputError
-from crust.selection import input_checks, prepare_features
+from crust.selection import input_checks
 from crust.selection.assignment import complete
 from crust.selection.budget import resolve_k, split_budget
 from crust.selection.coreset import Coreset
-from crust.selection.distances import Distances
-from crust.selection.executors import open_engine
+from crust.selection.distances import Distances, power_of_two
+from crust.selection.executors import Ticker, open_engine
 from crust.selection.greedi import SHARD_MEMORY, dealt, greedy_order, measured_points, met, second_round, shards_for
 from crust.selection.greedy import Room
-from crust.selection.input_checks import check_groups
+from crust.selection.input_checks import Options, check_groups
 from crust.selection.npy_shards import Form, ShardFile, ShardFiles, ShardRows, fetch, find_files, survey
-from crust.selection.options import Options
-from crust.selection.threads import Ticker
 
 SPAN_ROWS = 20_000  # rows that are looked at, or assigned, in one go
 OVERSAMPLING = 4  # how many more than their share small files give: on proxies within 6% of greedy, and 2 within 23%
@@ -123,7 +121,7 @@ def _find_form(files: ShardFiles, metric: str, engine: Any, ticker: Ticker) -> t
         raise InputError(f"{name} has {input_checks._rows_in_words(kind, rows)}{advice}")
     if metric == "cosine":
         return form, 1.0
-    exponent, unit = prepare_features.power(largest, metric)
+    exponent, unit = power_of_two(largest, metric)
     return Form(metric, exponent), unit
 
 

@@ -11,13 +11,13 @@ import math
 
 import numpy as np
 
-from crust.selection import kernels_exact, kernels_float32
+from crust.selection import kernels
 from crust.selection.assignment import Picks, diameter
 from crust.selection.distances import Distances
+from crust.selection.executors import Ticker
 from crust.selection.greedy import Room
-from crust.selection.kernels_exact import BLOCK, LEAF, REFINE_RATIO, exact_block, exact_kernel, magic_number, snap
+from crust.selection.kernels import BLOCK, LEAF, REFINE_RATIO, exact_block, exact_kernel, magic_number, snap
 from crust.selection.marginal_gains import Gains
-from crust.selection.threads import Ticker
 
 PICKS_AT_ONCE = 64
 DONE, RESCALE, NEEDS_ROW = 0, 1, 2
@@ -82,10 +82,10 @@ class Lazy:
 
         def consume(tile, top, left, slot):
             sums, largest = parts[slot]
-            kernels_exact.exact_sums(tile, top, left, magic, sums)
-            kernels_exact.column_maxima(tile, left, largest)
+            kernels.exact_sums(tile, top, left, magic, sums)
+            kernels.column_maxima(tile, left, largest)
             if square is not None:
-                kernels_exact.store(tile, top, left, square)
+                kernels.store(tile, top, left, square)
 
         distances.each_tile(consume, self.threads, self.ticker)
         if square is not None:
@@ -103,7 +103,7 @@ class Lazy:
         parts = [np.zeros(self.n) for _ in range(self.threads)]
 
         def consume(tile, top, left, slot):
-            kernels_exact.mirror_gains(tile, top, left, self.nearest, self.magic, parts[slot])
+            kernels.mirror_gains(tile, top, left, self.nearest, self.magic, parts[slot])
 
         if self.bound > 0.0:
             self.distances.each_tile(consume, self.threads, self.ticker)
@@ -151,7 +151,7 @@ class Lazy:
             self.ticker.step()
 
 
-@kernels_float32.fast_kernel
+@kernels.fast_kernel
 def total(values):
     """A sum in any order: for numbers that add up exactly."""
     result = 0.0

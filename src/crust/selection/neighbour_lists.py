@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crust.selection.distances import Distances
-from crust.selection.kernels_exact import LEAF, exact_kernel, exact_pairs, snap
-from crust.selection.threads import Ticker, run_in_threads
+from crust.selection.executors import Ticker, run_in_threads
+from crust.selection.kernels import LEAF, exact_kernel, exact_pairs, snap
 
 DONE, RESCALE = 0, 1
 

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crust.errors import InputError
-from crust.selection import input_checks, prepare_features
+from crust.selection import input_checks
+from crust.selection.distances import as_float64, directions, shifted
 
 SUFFIX = ".npy"
 
@@ -43,19 +44,16 @@ class ShardFile:
 
 @dataclass(frozen=True)
 class Form:
-    """What is done to points before distances are computed: see `prepare_features`."""
+    """What is done to points before distances are computed: see `distances.group_points`."""
 
     metric: str
     exponent: int = 0
 
     def read(self, file: ShardFile, rows: Any) -> NDArray[np.float64]:
         """Some rows of a file as the kernels need them."""
-        points = prepare_features.as_float64(file.open()[rows])
-        if self.metric == "cosine":
-            found: NDArray[np.float64] = prepare_features.directions(points)
-            return found
-        shifted: NDArray[np.float64] = prepare_features.shifted(points, self.exponent)
-        return shifted
+        points = as_float64(file.open()[rows])
+        found: NDArray[np.float64] = directions(points) if self.metric == "cosine" else shifted(points, self.exponent)
+        return found
 
 
 class ShardFiles:

@@ -14,23 +14,22 @@ from numpy.typing import NDArray
 
 from crust._util.progress import progress_bar
 from crust.errors import InputError, choices
-from crust.selection import input_checks, prepare_features
+from crust.selection import input_checks
 from crust.selection.assignment import Picks
 from crust.selection.budget import resolve_k, split_budget
 from crust.selection.central_points import central, mean_distances, random
 from crust.selection.coreset import Coreset
 from crust.selection.cost_model import SelectionPlan, expectation, group_bytes, list_bytes, make_plan
-from crust.selection.executors import ENGINES, open_engine
+from crust.selection.distances import device_distances, group_distances
+from crust.selection.executors import ENGINES, Ticker, open_engine, run_in_threads
 from crust.selection.greedi import greedi
 from crust.selection.greedi_files import select_files
 from crust.selection.greedy import Greedy, Room
 from crust.selection.greedy_torch import greedy_on_device
-from crust.selection.input_checks import check_groups
+from crust.selection.input_checks import Options, check_groups, check_options
 from crust.selection.lazy_stochastic import lazy, stochastic
 from crust.selection.npy_shards import are_files, mapped_file
-from crust.selection.options import Options, check_options
 from crust.selection.sieve_streaming import sieve
-from crust.selection.threads import Ticker, run_in_threads
 
 
 def run_group(
@@ -50,13 +49,13 @@ def run_group(
     """Select k points of one group; returns the picks, and the factor for their distances and gains."""
     device = tensor_device(features, options)
     if device is not None and options.algorithm in ("greedy", "lazy"):
-        on_device, unit = prepare_features.device_distances(features, index, options.metric, device, limit)
+        on_device, unit = device_distances(features, index, options.metric, device, limit)
         return greedy_on_device(on_device, k, ticker), unit
     rng = np.random.default_rng([options.seed, group])
     keep = room if store else None
     means: dict[str, Any] = {"threads": threads, "ticker": ticker}
     exact = options.algorithm == "lazy"
-    distances, unit = prepare_features.group_distances(features, index, options.metric, approximate=not exact)
+    distances, unit = group_distances(features, index, options.metric, approximate=not exact)
     match options.algorithm:
         case "greedy":
             left = limit - group_bytes(distances.n, distances.dims, options, store, threads)
@@ -206,7 +205,7 @@ def centrality(
 
     def measure(group: int, slot: int, crew: int, limit: int) -> None:
         index = work.index(group)
-        distances, unit = prepare_features.group_distances(features, index, metric, approximate=True)
+        distances, unit = group_distances(features, index, metric, approximate=True)
         means[slice(None) if index is None else index] = mean_distances(distances, threads=crew, ticker=ticker) * unit
 
     work.each_group(measure, ticker)
@@ -338,7 +337,7 @@ def _nearest_medoids(
     """Points of groups without a medoid (k was too small) go to the nearest medoid of any group."""
     medoids = np.sort(chosen)
     both = np.concatenate([medoids, rows])
-    distances, unit = prepare_features.group_distances(work.features, both, work.options.metric, approximate=False)
+    distances, unit = group_distances(work.features, both, work.options.metric, approximate=False)
     k = len(medoids)
     owner, far = np.empty(len(rows), np.int64), np.empty(len(rows))
     for first in range(0, len(rows), 256):

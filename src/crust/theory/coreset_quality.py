@@ -13,10 +13,18 @@ from numpy.typing import NDArray
 from torch import nn
 
 from crust.errors import InputError
-from crust.theory.gram import check_gram_memory, gram, precision_of
+from crust.theory.gram import (
+    Weighted,
+    check_gram_memory,
+    gram,
+    largest_eigenvalue,
+    least,
+    main_clusters,
+    precision_of,
+    roots_of,
+)  # fmt: skip
 from crust.theory.inputs import given_labels, inputs_of, label_rows, members_of, residual_rows, usual_loss
 from crust.theory.jacobian import Jacobian
-from crust.theory.weighted_jacobian import Weighted, largest_eigenvalue, least, main_clusters, roots_of
 
 __all__ = ["Bound", "CoresetQuality", "Errors", "coreset_quality"]
 

@@ -20,9 +20,9 @@ from crust._util.torch_modules import evaluating
 from crust.errors import InputError
 from crust.theory.coreset_quality import CoresetQuality, Problem, make_problem, quality_of
 from crust.theory.descent import descend, margin_of, right, weighted_loss
+from crust.theory.gram import Weighted, largest_outside
 from crust.theory.inputs import members_of
 from crust.theory.smoothness import secants, smoothness
-from crust.theory.weighted_jacobian import Weighted, largest_outside
 
 __all__ = ["Guarantee", "Outcome", "Premise", "guarantee"]
 

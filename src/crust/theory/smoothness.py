@@ -12,8 +12,7 @@ from torch import Tensor
 from torch.func import grad, jvp
 
 from crust._util.torch_modules import evaluating
-from crust.theory.factored_jacobian import products_of_change
-from crust.theory.jacobian import Jacobian
+from crust.theory.jacobian import Jacobian, products_of_change
 
 STARTS, ROUNDS = 2, 10
 LENGTHS = (1e-3, 1e-2, 1e-1)  # of secants, as shares of the length of the weights
