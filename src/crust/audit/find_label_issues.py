@@ -17,8 +17,6 @@ from crust.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["find_label_issues"]
-
 SUM = 0.01  # how far from one the probabilities of an example may sum: half precision comes so near
 
 

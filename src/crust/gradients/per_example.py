@@ -17,8 +17,6 @@ from torch.func import functional_call, grad, vmap
 from crust._util.torch_modules import logits_of
 from crust.errors import InputError
 
-__all__ = ["LOSSES"]
-
 
 class Loss(NamedTuple):
     """A loss of each example, and its gradient at the outputs; both take outputs and labels."""

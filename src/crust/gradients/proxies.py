@@ -28,8 +28,6 @@ from crust.gradients.per_example import (
     logit_matrix,
 )
 
-__all__ = ["KINDS", "GradientPass", "merge_passes", "proxies"]
-
 KINDS = ("logits", "features", "exact")
 
 

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from crust.errors import InputError, choices
 from crust.noise.transition_matrices import Rng, check_matrix, check_rate, draw_derangement
 
-__all__ = ["instance_noise", "noisify", "released_labels"]
-
 FLIP_RATE_SPREAD = 0.1  # of the flip rates of single examples, around the noise rate (Xia et al. 2020)
 
 

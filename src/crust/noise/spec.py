@@ -17,8 +17,6 @@ from crust.errors import InputError, choices
 from crust.noise.sample import check_range, instance_noise, noisify, released_labels
 from crust.noise.transition_matrices import MATRICES, Matrix, check_matrix, check_rate, transition_matrix
 
-__all__ = ["NAMES", "NoiseSpec", "NoisyLabels", "make_noisy_labels", "parse_noise"]
-
 # What the released code of CRUST draws, number for number, and its own names for it.
 RELEASED = {"symmetric-released": "agnostic", "derangement-released": "asym"}
 NAMES = (*MATRICES, "instance", *RELEASED, "matrix")

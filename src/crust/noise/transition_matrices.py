@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from crust.errors import InputError, choices
 
-__all__ = ["MATRICES", "transition_matrix"]
-
 log = logging.getLogger("crust.noise")
 
 Rng: TypeAlias = np.random.Generator | np.random.RandomState

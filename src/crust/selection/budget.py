@@ -14,14 +14,7 @@ from crust.errors import InputError
 
 
 def resolve_k(k: Any, n: int) -> int:
-    """Turn a budget into a count: an int is a count, a float a share of n.
-
-    Args:
-        k: a count from 1 to n, or a share above 0 and up to 1. Note that `1` is one point and `1.0` all of them.
-        n: number of points.
-
-    Returns:
-        The count; a share gives `max(1, round(share * n))`.
+    """Turn a budget into a count: an int is a count, a float a share of n. `1` is one point and `1.0` all of them.
 
     Example:
         >>> resolve_k(25, 1000), resolve_k(0.1, 1000), resolve_k(1.0, 1000), resolve_k(0.0001, 1000)

@@ -128,11 +128,6 @@ class LocalProcesses:
 
     They are started afresh (spawned), so a script that uses them must guard its own start with
     `if __name__ == "__main__":`, as always with processes in Python.
-
-    Example:
-        >>> with LocalProcesses(2) as engine:
-        ...     list(engine.map(abs, [-1, 2]))
-        [1, 2]
     """
 
     def __init__(self, workers: int):
@@ -173,13 +168,6 @@ def open_engine(engine: Any, workers: int) -> Iterator[Executor | None]:
     Args:
         engine: None for no other place than here, `"local"` for processes, `"ray"` for a Ray cluster, or an engine.
         workers: how many processes, also of a Ray that is started here.
-
-    Example:
-        >>> with open_engine("cloud", 2):
-        ...     pass
-        Traceback (most recent call last):
-        ...
-        crust.errors.InputError: unknown engine 'cloud': use one of local, ray
     """
     if engine is None or hasattr(engine, "map"):
         yield engine

@@ -72,17 +72,7 @@ def greedi_on_files(
     threads: int,
     ticker: Ticker,
 ) -> FilePicks:
-    """Pick medoids of every group.
-
-    Args:
-        files: what `find_files` found.
-        codes: the group of every row.
-        budgets: how many medoids each group gets.
-        options: metric, seed and memory limit.
-        engine: where the files are worked on.
-        threads: how many work on the second round, which is here.
-        ticker: counts pairs of points.
-    """
+    """Pick medoids of every group: `codes` names the group of every row, `budgets` how many each group gets."""
     form, unit = _find_form(files, options.metric, engine, ticker)
     members = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=len(budgets)))

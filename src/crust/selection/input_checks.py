@@ -36,20 +36,7 @@ SHOWN = 5  # offending rows that a message names
 def check_features(features: Any, what: str = "features") -> Matrix:
     """Hold that the points are a 2-D table of finite numbers.
 
-    Args:
-        features: (n, d) numpy array, memory map, torch tensor, pandas DataFrame or nested sequence.
-        what: what the messages call it.
-
-    Returns:
-        An array or tensor: arrays, memory maps and tensors as they came, anything else as a new array.
-
-    Example:
-        >>> check_features([[0, 1], [2, 3]]).shape
-        (2, 2)
-        >>> check_features([[0.0, 1.0], [float("nan"), 3.0]])
-        Traceback (most recent call last):
-        ...
-        crust.errors.InputError: features has 1 row with NaN or infinite values (row 1): drop it or fill it in
+    Arrays, memory maps and tensors are returned as they came; frames and nested sequences as a new array.
     """
     table = _as_table(features, what)
     if _is_float(table):
@@ -63,19 +50,7 @@ def check_features(features: Any, what: str = "features") -> Matrix:
 
 
 def check_directions(features: Matrix, what: str = "features") -> None:
-    """Hold that no row is all zeros: cosine distance needs a direction.
-
-    Args:
-        features: what `check_features` returned.
-        what: what the messages call it.
-
-    Example:
-        >>> check_directions(np.array([[0.0, 1.0], [0.0, 0.0]]))
-        Traceback (most recent call last):
-        ...
-        crust.errors.InputError: features has 1 row of zeros only (row 1), which has no direction for metric 'cosine': \
-drop it or use metric 'euclidean'
-    """
+    """Hold that no row is all zeros: cosine distance needs a direction."""
     bad = _rows_where(features, _all_zero)
     if len(bad):
         verb = "has" if len(bad) == 1 else "have"
@@ -88,21 +63,7 @@ drop it or use metric 'euclidean'
 def check_precomputed(matrix: Any, what: str = "the precomputed matrix") -> Matrix:
     """Hold that a matrix can be one of distances: square, finite, not negative, symmetric, zero on the diagonal.
 
-    Args:
-        matrix: (n, n), as for `check_features`. Two mirrored values may differ by a millionth of the larger one.
-        what: what the messages call it.
-
-    Returns:
-        The matrix, as `check_features` returns it.
-
-    Example:
-        >>> check_precomputed([[0, 2], [2, 0]]).shape
-        (2, 2)
-        >>> check_precomputed([[0, 2], [1, 0]])
-        Traceback (most recent call last):
-        ...
-        crust.errors.InputError: the precomputed matrix is not symmetric: [0, 1] is 2 but [1, 0] is 1; \
-average the two with (matrix + matrix.T) / 2
+    Two mirrored values may differ by a millionth of the larger one.
     """
     table = _as_table(matrix, what)
     n = table.shape[0]
@@ -139,18 +100,7 @@ average the two with (matrix + matrix.T) / 2
 
 
 def is_tensor(value: object) -> bool:
-    """Whether a value is a torch tensor, found out without importing torch.
-
-    Args:
-        value: anything.
-
-    Returns:
-        True for a tensor; where torch was never imported nothing can be one.
-
-    Example:
-        >>> is_tensor(np.zeros(3))
-        False
-    """
+    """Whether a value is a torch tensor, found out without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
@@ -301,11 +251,7 @@ def _it(rows: Sequence[int] | NDArray[np.int64]) -> str:
 
 
 def check_groups(groups: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int64]] | None:
-    """Hold that every point has one group name, and number the groups in the order of their names.
-
-    Args:
-        groups: n strings, integers, booleans or whole floats as a sequence, array, tensor or pandas Series; or None.
-        n: number of points.
+    """Hold that each of n points has one group name: a string, integer, boolean or whole float.
 
     Returns:
         The sorted names and for each point the position of its name (int64); None where there are no groups.
@@ -428,12 +374,7 @@ for _power, _letter in enumerate("kmgt", start=1):
 
 @dataclass(frozen=True)
 class Options:
-    """The options of a selection, checked and in one form: what `check_options` returns.
-
-    Example:
-        >>> check_options(threads=2)
-        Options(algorithm='greedy', metric='euclidean', device=None, threads=2, memory_limit=None, epsilon=0.1, seed=0)
-    """
+    """The options of a selection, checked and in one form: what `check_options` returns."""
 
     algorithm: str
     metric: str
@@ -456,26 +397,7 @@ def check_options(
 ) -> Options:
     """Hold that each option is one that exists, and bring it into one form.
 
-    Args:
-        algorithm: one of ALGORITHMS.
-        metric: one of METRICS.
-        device: a torch device or its name; None leaves the choice to the caller.
-        threads: at least 1; None leaves the choice to the caller.
-        memory_limit: bytes, or a string such as "2 GiB"; None leaves the choice to the caller.
-        epsilon: between 0 and 1.
-        seed: a whole number of at least 0.
-
-    Returns:
-        All of them, checked.
-
-    Example:
-        >>> check_options(algorithm="lazy", memory_limit="2 GiB").memory_limit
-        2147483648
-        >>> check_options(metric="cosin")
-        Traceback (most recent call last):
-        ...
-        crust.errors.InputError: unknown metric 'cosin': use one of euclidean, sqeuclidean, cosine, precomputed; \
-did you mean 'cosine'?
+    Where None is allowed the caller chooses. `memory_limit` is in bytes, or a string such as "2 GiB".
     """
     return Options(
         algorithm=choices(algorithm, ALGORITHMS, "algorithm"),
@@ -489,18 +411,7 @@ did you mean 'cosine'?
 
 
 def check_device(device: Any) -> str | None:
-    """Hold that a device is there.
-
-    Args:
-        device: a torch device, its name such as "cuda:1", or None.
-
-    Returns:
-        Its name; None for None.
-
-    Example:
-        >>> check_device("cpu")
-        'cpu'
-    """
+    """Hold that a torch device, or one of its name such as "cuda:1", is there; returns its name."""
     if device is None or device == "cpu":
         return device  # type: ignore[no-any-return]  # without torch: importing it takes seconds
     import torch

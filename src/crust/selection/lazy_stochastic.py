@@ -44,12 +44,8 @@ def stochastic(
 def lazy(distances: Distances, k: int, *, threads: int, ticker: Ticker, room: Room | None = None) -> Picks:
     """Exact greedy that computes a gain again only where its last value could still be the largest.
 
-    Args:
-        distances: exact ones, of one group; approximate ones are made exact.
-        k: how many to pick.
-        threads: for the passes over all pairs; the picks themselves follow one another.
-        ticker: counts pairs of points.
-        room: where all distances of the group may be kept.
+    Approximate distances are made exact. All of the group may be kept in `room`. The picks themselves follow one
+    another: threads share only the passes over all pairs.
     """
     if not distances.exact:
         distances.make_exact()

@@ -87,12 +87,7 @@ class ShardFiles:
 
 
 def are_files(features: Any) -> bool:
-    """Whether somebody names files in place of points.
-
-    Example:
-        >>> are_files("shards"), are_files(["a.npy", "b.npy"]), are_files([[0.0, 1.0]])
-        (True, True, False)
-    """
+    """Whether somebody names files in place of points."""
     if isinstance(features, str | os.PathLike):
         return True
     many = isinstance(features, list | tuple) and len(features) > 0
@@ -113,11 +108,9 @@ def mapped_file(features: Any) -> str | None:
 
 
 def find_files(features: Any, engine: Any = None) -> ShardFiles:
-    """The files that are named, as the machines of an engine see them.
+    """The files that are named, as the machines of an engine see them; without one, as this machine does.
 
-    Args:
-        features: a folder of .npy files, one such file, or several in the order that counts.
-        engine: whose machines to ask; default: this one.
+    A name is that of a .npy file, or of a folder of them; several count in the order they are given.
     """
     names = [features] if isinstance(features, str | os.PathLike) else list(features)
     paths = [os.path.abspath(os.fspath(name)) for name in names]  # noqa: PTH100  (links stay as they are)

@@ -26,38 +26,20 @@ from crust.theory.gram import (
 from crust.theory.inputs import given_labels, inputs_of, label_rows, members_of, residual_rows, usual_loss
 from crust.theory.jacobian import Jacobian
 
-__all__ = ["Bound", "CoresetQuality", "Errors", "coreset_quality"]
-
 
 @dataclass(frozen=True)
 class Errors:
-    """Three errors of standing for all examples.
+    """Three errors of standing for all examples."""
 
-    Attributes:
-        norm: |√r_max ‖J_S‖ - ‖J‖|, the paper's ε.
-        norm_share: the same over ‖J‖.
-        gram: ‖JᵀJ - J_SᵀRJ_S‖ / ‖JᵀJ‖.
-        gradient: ‖Jᵀg - J_SᵀRg_S‖ / ‖Jᵀg‖, with the gradients g of the losses at the outputs.
-
-    Example:
-        >>> Errors(0.5, 0.1, 0.2, 0.3).gram
-        0.2
-    """
-
-    norm: float
-    norm_share: float
-    gram: float
-    gradient: float
+    norm: float  # |√r_max ‖J_S‖ - ‖J‖|, the paper's ε
+    norm_share: float  # the same over ‖J‖
+    gram: float  # ‖JᵀJ - J_SᵀRJ_S‖ / ‖JᵀJ‖
+    gradient: float  # ‖Jᵀg - J_SᵀRg_S‖ / ‖Jᵀg‖, with the gradients g of the losses at the outputs
 
 
 @dataclass(frozen=True)
 class Bound:
-    """Something that must lie between two numbers.
-
-    Example:
-        >>> Bound("a", 1.0, 2.0, 3.0).holds, Bound("b", 1.0, 4.0, 3.0).holds
-        (True, False)
-    """
+    """Something that must lie between two numbers."""
 
     name: str
     low: float

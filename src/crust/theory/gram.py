@@ -55,13 +55,7 @@ def check_gram_memory(jacobian: Jacobian) -> None:
 
 
 def gram(jacobian: Jacobian) -> NDArray[np.float64]:
-    """J Jᵀ in float64. Rows are kept as far as memory goes, and computed again where it ends.
-
-    Example:
-        >>> from torch import nn
-        >>> gram(Jacobian(nn.Linear(2, 1, bias=False), torch.tensor([[1.0, 2.0], [3.0, 4.0]]))).tolist()
-        [[5.0, 11.0], [11.0, 25.0]]
-    """
+    """J Jᵀ in float64. Rows are kept as far as memory goes, and computed again where it ends."""
     check_gram_memory(jacobian)
     outputs, size = jacobian.outputs, jacobian.shape[0]
     found = np.empty((size, size))
@@ -84,12 +78,7 @@ def gram(jacobian: Jacobian) -> NDArray[np.float64]:
 
 
 def jacobian_rows(index: NDArray[np.int64], outputs: int) -> NDArray[np.int64]:
-    """The rows of the Jacobian that belong to some examples.
-
-    Example:
-        >>> jacobian_rows(np.array([2, 0]), 2).tolist()
-        [4, 5, 0, 1]
-    """
+    """The rows of the Jacobian that belong to some examples."""
     return (np.asarray(index)[:, None] * outputs + np.arange(outputs)).reshape(-1)
 
 
@@ -100,19 +89,7 @@ DENSE_SIZE = 300  # up to this size all eigenvalues are found as quickly as one
 
 
 class Weighted:
-    """Some examples S with weights r.
-
-    Args:
-        matrix: J Jᵀ of all examples.
-        outputs: of the network.
-        index: S.
-        weights: r.
-
-    Example:
-        >>> found = Weighted(np.diag([9.0, 4.0, 1.0]), 1, np.array([0, 2]), np.array([1.0, 4.0]))
-        >>> found.values.tolist(), found.plain.tolist(), found.norm
-        ([3.0, 2.0], [3.0, 1.0], 3.0)
-    """
+    """Some examples S (`index`) with weights r, from J Jᵀ of all examples."""
 
     def __init__(self, matrix: Matrix, outputs: int, index: NDArray[np.int64], weights: NDArray[np.float64]):
         self.whole, self.outputs, self.index, self.weights = matrix, outputs, index, weights
@@ -161,12 +138,7 @@ class Weighted:
 
 
 def largest_eigenvalue(apply: Callable[[Matrix], Matrix], size: int) -> float:
-    """The largest magnitude of an eigenvalue of a symmetric matrix, given by its products with columns.
-
-    Example:
-        >>> largest_eigenvalue(lambda v: np.diag([1.0, -3.0, 2.0]) @ v, 3)
-        3.0
-    """
+    """The largest magnitude of an eigenvalue of a symmetric matrix, given by its products with columns."""
     if size <= DENSE_SIZE:
         return float(np.abs(np.linalg.eigvalsh(apply(np.eye(size)))).max())
     from scipy.sparse.linalg import LinearOperator, eigsh
@@ -196,12 +168,7 @@ def largest_outside(matrix: Matrix, basis: Matrix) -> float:
 
 
 def row_distances(matrix: Matrix, outputs: int) -> Matrix:
-    """‖J_i - J_j‖ for all pairs of examples.
-
-    Example:
-        >>> row_distances(np.array([[9.0, 0.0], [0.0, 16.0]]), 1).tolist()
-        [[0.0, 5.0], [5.0, 0.0]]
-    """
+    """‖J_i - J_j‖ for all pairs of examples."""
     n = len(matrix) // outputs
     inner = np.einsum("icjc->ij", matrix.reshape(n, outputs, n, outputs))
     size = np.diag(inner)

@@ -1,7 +1,4 @@
-"""What `guarantee` returns: the check list, what it promises, and what came true.
-
-`guarantee`: Theorem 1 and its corollary as a check list, and their prediction put to the test.
-"""
+"""`guarantee`: Theorem 1 and its corollary as a check list, what they promise, and what came true."""
 
 from __future__ import annotations
 
@@ -24,31 +21,16 @@ from crust.theory.gram import Weighted, largest_outside
 from crust.theory.inputs import members_of
 from crust.theory.smoothness import secants, smoothness
 
-__all__ = ["Guarantee", "Outcome", "Premise", "guarantee"]
-
 
 @dataclass(frozen=True)
 class Premise:
-    """One condition: a value and what it may be at most.
+    """One condition: a value and what it may be at most."""
 
-    Attributes:
-        name: what it says.
-        value: what was measured.
-        bound: what it may be at most.
-        needed: whether the corollary (ε = 0) needs it; the others are needed by the theorem for ε > 0.
-        why: where it comes from, in a few words.
-
-    Example:
-        >>> premise = Premise("noise", 0.5, 0.25)
-        >>> premise.holds, premise.factor
-        (False, 2.0)
-    """
-
-    name: str
-    value: float
-    bound: float
-    needed: bool = True
-    why: str = ""
+    name: str  # what it says
+    value: float  # what was measured
+    bound: float  # what it may be at most
+    needed: bool = True  # whether the corollary (ε = 0) needs it; the others are needed by the theorem for ε > 0
+    why: str = ""  # where it comes from, in a few words
 
     @property
     def holds(self) -> bool:
@@ -65,37 +47,19 @@ class Premise:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What gradient descent on the coreset did.
+    """What gradient descent on the coreset did."""
 
-    Attributes:
-        steps: that were made.
-        complete: whether these are the τ steps of the theorem.
-        right: the share of the coreset that was given its true label.
-        right_of_wrong: the same among members whose given label is wrong; None where there are none.
-        first_right: the first step (to within a two-hundredth of all) after which all were right; None: never.
-        largest_error: ‖f - ỹ‖∞ at the end.
-        promised_error: 2λ.
-        moved: ‖W - W⁰‖.
-        promised_move: 4‖r⁰‖/α.
-        smoothness: ‖J_r(W) - J_r(W⁰)‖ / ‖W - W⁰‖ from the first to the last weights.
-        diverged: whether the outputs grew beyond all bounds.
-
-    Example:
-        >>> Outcome(10, True, 1.0, 1.0, 4, 0.1, 0.5, 1.0, 8.0, 0.2, False).as_promised
-        True
-    """
-
-    steps: int
-    complete: bool
-    right: float
-    right_of_wrong: float | None
-    first_right: int | None
-    largest_error: float
-    promised_error: float
-    moved: float
-    promised_move: float
-    smoothness: float
-    diverged: bool
+    steps: int  # that were made
+    complete: bool  # whether these are the τ steps of the theorem
+    right: float  # the share of the coreset that was given its true label
+    right_of_wrong: float | None  # the same among members whose given label is wrong; None where there are none
+    first_right: int | None  # the first step (to within a two-hundredth of all) after which all were right; None: never
+    largest_error: float  # ‖f - ỹ‖∞ at the end
+    promised_error: float  # 2λ
+    moved: float  # ‖W - W⁰‖
+    promised_move: float  # 4‖r⁰‖/α
+    smoothness: float  # ‖J_r(W) - J_r(W⁰)‖ / ‖W - W⁰‖ from the first to the last weights
+    diverged: bool  # whether the outputs grew beyond all bounds
 
     @property
     def all_right(self) -> bool:
@@ -326,12 +290,7 @@ def guarantee_of(problem: Problem, coreset: Any, weights: Any, clusters: Any, ma
 
 
 def step_size(alpha: float, beta: float, smoothness: float, residual: float) -> float:
-    """η = 1/(2β²)·min(1, αβ/(L‖r⁰‖)); without the second part where α is 0, which would forbid any step.
-
-    Example:
-        >>> step_size(1.0, 2.0, 0.0, 3.0), step_size(1.0, 2.0, 4.0, 1.0)
-        (0.125, 0.0625)
-    """
+    """η = 1/(2β²)·min(1, αβ/(L‖r⁰‖)); without the second part where α is 0, which would forbid any step."""
     if beta == 0:
         raise InputError("the Jacobian of the coreset is zero: nothing can be learned from it")
     bends = smoothness * residual
@@ -339,12 +298,7 @@ def step_size(alpha: float, beta: float, smoothness: float, residual: float) -> 
 
 
 def step_count(rate: float, alpha: float, residual: float, precision: float) -> float:
-    """τ = 5/(ηα²)·log(‖r⁰‖/λ), rounded up; at least one, infinite where α is 0.
-
-    Example:
-        >>> step_count(0.125, 1.0, 3.0, 0.25), step_count(0.125, 0.0, 3.0, 0.25)
-        (100.0, inf)
-    """
+    """τ = 5/(ηα²)·log(‖r⁰‖/λ), rounded up; at least one, infinite where α is 0."""
     if alpha == 0:
         return math.inf
     if residual <= precision:
@@ -355,12 +309,7 @@ def step_count(rate: float, alpha: float, residual: float, precision: float) -> 
 def cluster_means(
     rows: NDArray[np.float64], r: NDArray[np.float64], clusters: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Π₊ in the units of the outputs: the mean of each main cluster by weight, (K, C).
-
-    Example:
-        >>> cluster_means(np.array([[2.0], [0.0], [1.0]]), np.array([1.0, 3.0, 1.0]), np.array([0, 0, 1])).tolist()
-        [[0.5], [1.0]]
-    """
+    """Π₊ in the units of the outputs: the mean of each main cluster by weight, (K, C)."""
     whole = np.bincount(clusters, r)
     sums = np.stack([np.bincount(clusters, r * column) for column in rows.T], 1)
     return np.asarray(sums / whole[:, None])

@@ -19,12 +19,7 @@ BATCH = 256
 
 
 def inputs_of(data: Any) -> Any:
-    """All inputs as one tensor (or a mapping of tensors), from a tensor, an array, (x, y), `Examples` or a dataset.
-
-    Example:
-        >>> inputs_of((np.zeros((3, 2)), [0, 1, 0])).shape
-        torch.Size([3, 2])
-    """
+    """All inputs as one tensor (or a mapping of tensors), from a tensor, an array, (x, y), `Examples` or a dataset."""
     if isinstance(data, tuple) and len(data) == 2:
         data = data[0]
     if isinstance(data, np.ndarray):
@@ -79,12 +74,7 @@ def label_rows(labels: Any, outputs: int, n: int, loss: str, what: str = "labels
 
 
 def residual_rows(logits: NDArray[np.floating], rows: NDArray[np.float64], loss: str) -> NDArray[np.float64]:
-    """The gradient of the loss at the outputs: f - y, or p - y for cross-entropy.
-
-    Example:
-        >>> residual_rows(np.array([[0.0, 0.0]]), np.array([[1.0, 0.0]]), "cross-entropy").tolist()
-        [[-0.5, 0.5]]
-    """
+    """The gradient of the loss at the outputs: f - y, or p - y for cross-entropy."""
     if loss == "squared":
         return np.asarray(logits - rows)
     return torch.from_numpy(np.asarray(logits, dtype=np.float64)).softmax(1).numpy() - rows

@@ -221,12 +221,7 @@ def memory_of(limit: int | None) -> float:
 
 
 def shown(size: float) -> str:
-    """Bytes as people read them.
-
-    Example:
-        >>> shown(3.2e9), shown(2e5)
-        ('3.2 GB', '0.2 MB')
-    """
+    """Bytes as people read them."""
     return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"
 
 
@@ -273,16 +268,7 @@ def _outer_products(slope: Tensor, a: Tensor, slope2: Tensor, a2: Tensor) -> Ten
 
 
 class Factors:
-    """Which layers of a network can be left as products, and its rows in this form.
-
-    Example:
-        >>> jacobian = Jacobian(nn.Linear(3, 2), torch.ones(4, 3), torch.float64)
-        >>> rows = Factors(jacobian).rows(np.arange(4))
-        >>> rows.dense.shape, rows.slopes[0].shape, rows.inputs[0].shape
-        (torch.Size([8, 0]), torch.Size([8, 2]), torch.Size([4, 4]))
-        >>> torch.equal(products(rows, rows), (dense := jacobian.rows(np.arange(4))) @ dense.T)
-        True
-    """
+    """Which layers of a network can be left as products, and its rows in this form."""
 
     def __init__(self, jacobian: Jacobian):
         self.jacobian = jacobian

@@ -23,9 +23,6 @@ from crust.theory.gram import gram, is_quick, jacobian_rows, precision_of
 from crust.theory.inputs import inputs_of
 from crust.theory.jacobian import Jacobian, memory_of, shown
 
-__all__ = ["Spectrum", "spectrum"]
-
-
 Cut = int | float | str
 
 
@@ -302,20 +299,7 @@ class Space(NamedTuple):
 
 
 class Spaces:
-    """The spaces of one network on one dataset.
-
-    Args:
-        jacobian: of all examples.
-        k: how many leading values are computed where the Gram matrix is too large.
-        seed: for these.
-        matrix: the Gram matrix, where it is known.
-
-    Example:
-        >>> import torch
-        >>> jacobian = Jacobian(torch.nn.Linear(2, 1, bias=False), torch.tensor([[3.0, 0.0], [0.0, 4.0], [0.0, 1.0]]))
-        >>> Spaces(jacobian).of(np.array([0, 1])).values.tolist()
-        [4.0, 3.0]
-    """
+    """The spaces of one network on one dataset; k leading values where the Gram matrix is too large."""
 
     def __init__(self, jacobian: Jacobian, k: int = 50, seed: int = 0, matrix: NDArray[np.float64] | None = None):
         self.jacobian, self.k, self.seed = jacobian, k, seed

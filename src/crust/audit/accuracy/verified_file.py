@@ -31,32 +31,17 @@ from typing import Any
 from crust._util.atomic_write import write_atomic
 from crust.errors import InputError
 
-__all__ = ["read_verified", "write_verified"]
-
 VERSION = 1
 KEYS = ("noise_rate", "transitions", "curve", "cut", "notes", "injected")  # what is shown of it
 
 
 def write_verified(path: str | Path, found: dict[str, Any]) -> None:
-    """Write it, whole or not at all.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "verified.json"
-        >>> write_verified(path, {"version": 1, **dict.fromkeys(KEYS), "notes": ["none"]})
-        >>> read_verified(path)["notes"]
-        ['none']
-    """
+    """Write it, whole or not at all."""
     write_atomic(path, json.dumps(found, indent=1, ensure_ascii=False, default=_json_value).encode())
 
 
 def read_verified(path: str | Path) -> dict[str, Any] | None:
-    """What `crust verify` has left, or None.
-
-    Example:
-        >>> read_verified("nowhere") is None
-        True
-    """
+    """What `crust verify` has left, or None."""
     path = Path(path)
     if not path.is_file():
         return None
