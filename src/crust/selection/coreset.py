@@ -83,6 +83,26 @@ class Coreset:
                 raise InputError(f"groups has type {self.groups.dtype}: use strings, integers or booleans")
         object.__setattr__(self, "objective", float(self.objective))
 
+    @classmethod
+    def of_medoids(
+        cls, picked: list[Any], medoid: Any, nearest: Any, gains: list[Any], groups: Any, info: dict[str, Any]
+    ) -> Coreset:
+        """From what each group picked and gained by it, and the medoid (a row) of every point and how far it is."""
+        indices = np.concatenate(picked)
+        position = np.empty(len(medoid), np.int64)
+        position[indices] = np.arange(len(indices))
+        assignment = position[medoid]
+        return cls(
+            indices=indices,
+            weights=np.bincount(assignment, minlength=len(indices)),
+            assignment=assignment,
+            gains=np.concatenate(gains),
+            objective=float(nearest.sum()),
+            distances=np.minimum(nearest, np.finfo(np.float32).max).astype(np.float32),
+            groups=groups,
+            info=info,
+        )
+
     def __len__(self) -> int:
         """Number of medoids, k."""
         return len(self.indices)

@@ -96,6 +96,13 @@ def run_in_threads(units: Iterable[Any], work: Callable[[Any, int], None], threa
         raise errors[0]
 
 
+def one_blas_thread() -> Any:
+    """Keep matrix products on the thread that asks for them: the threads are ours already."""
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1, user_api="blas")
+
+
 # ---------------------------------------------------------------- engines for shards
 
 

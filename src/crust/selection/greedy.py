@@ -50,14 +50,7 @@ class Greedy:
     """The state of one greedy run over one group."""
 
     def __init__(
-        self,
-        distances: Distances,
-        k: int,
-        *,
-        room: Room | None,
-        list_bytes: int,
-        threads: int,
-        ticker: Ticker,
+        self, distances: Distances, k: int, *, room: Room | None, list_bytes: int, threads: int, ticker: Ticker
     ):
         """`room`: where all distances of the group may be kept."""
         self.distances, self.k, self.n = distances, k, distances.n
@@ -284,18 +277,9 @@ class Greedy:
         while self.done < self.k:
             self.ticker.step()
             self.done, state = neighbour_lists.pick_from_lists(
-                *built,
-                self.nearest,
-                self.owner,
-                self.picked,
-                self.magic,
-                self._least_gain(),
-                self.gains,
-                self.order,
-                self.order_gains,
-                self.done,
-                min(self.k, self.done + PICKS_AT_ONCE),
-            )
+                *built, self.nearest, self.owner, self.picked, self.magic, self._least_gain(), self.gains,
+                self.order, self.order_gains, self.done, min(self.k, self.done + PICKS_AT_ONCE),
+            )  # fmt: skip
             if state == neighbour_lists.RESCALE:
                 self._new_bound()
                 if self.bound == 0.0:

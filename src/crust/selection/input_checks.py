@@ -40,23 +40,23 @@ def check_features(features: Any, what: str = "features") -> Matrix:
     """
     table = _as_table(features, what)
     if _is_float(table):
-        bad = _rows_where(table, _not_finite)
+        bad = rows_where(table, not_finite)
         if len(bad):
-            it = _it(bad)
+            it = it_or_them(bad)
             raise InputError(
-                f"{what} has {_rows_in_words('with NaN or infinite values', bad)}: drop {it} or fill {it} in"
+                f"{what} has {rows_in_words('with NaN or infinite values', bad)}: drop {it} or fill {it} in"
             )
     return table
 
 
 def check_directions(features: Matrix, what: str = "features") -> None:
     """Hold that no row is all zeros: cosine distance needs a direction."""
-    bad = _rows_where(features, _all_zero)
+    bad = rows_where(features, all_zero)
     if len(bad):
         verb = "has" if len(bad) == 1 else "have"
         raise InputError(
-            f"{what} has {_rows_in_words('of zeros only', bad)}, which {verb} no direction for metric 'cosine': "
-            f"drop {_it(bad)} or use metric 'euclidean'"
+            f"{what} has {rows_in_words('of zeros only', bad)}, which {verb} no direction for metric 'cosine': "
+            f"drop {it_or_them(bad)} or use metric 'euclidean'"
         )
 
 
@@ -171,13 +171,13 @@ def _row_blocks(table: Matrix) -> Iterator[tuple[int, Any]]:
         yield start, table[start : start + rows]
 
 
-def _rows_where(table: Matrix, test: Any) -> NDArray[np.int64]:
+def rows_where(table: Matrix, test: Any) -> NDArray[np.int64]:
     """Numbers of the rows of which `test`, given a run of rows, says True."""
     hits = [start + np.flatnonzero(test(piece)) for start, piece in _row_blocks(table)]
     return np.concatenate(hits)
 
 
-def _not_finite(piece: Any) -> NDArray[np.bool_]:
+def not_finite(piece: Any) -> NDArray[np.bool_]:
     if is_tensor(piece):
         return ~piece.isfinite().all(dim=1).cpu().numpy()  # type: ignore[no-any-return]
     finite = np.isfinite(piece)
@@ -185,7 +185,7 @@ def _not_finite(piece: Any) -> NDArray[np.bool_]:
     return np.zeros(len(piece), dtype=bool) if finite.all() else ~finite.all(axis=1)
 
 
-def _all_zero(piece: Any) -> NDArray[np.bool_]:
+def all_zero(piece: Any) -> NDArray[np.bool_]:
     if is_tensor(piece):
         return ~(piece != 0).any(dim=1).cpu().numpy()  # type: ignore[no-any-return]
     return ~piece.any(axis=1)  # type: ignore[no-any-return]
@@ -238,7 +238,7 @@ def _shape_of(table: Any) -> tuple[int, ...]:
     return tuple(int(side) for side in table.shape)
 
 
-def _rows_in_words(kind: str, rows: Sequence[int] | NDArray[np.int64]) -> str:
+def rows_in_words(kind: str, rows: Sequence[int] | NDArray[np.int64]) -> str:
     """Such as `7 rows of zeros only (first: 0, 3, 5, 9, 11)`."""
     shown = ", ".join(str(row) for row in rows[:SHOWN])
     if len(rows) == 1:
@@ -246,7 +246,7 @@ def _rows_in_words(kind: str, rows: Sequence[int] | NDArray[np.int64]) -> str:
     return f"{len(rows)} rows {kind} ({'rows' if len(rows) <= SHOWN else 'first:'} {shown})"
 
 
-def _it(rows: Sequence[int] | NDArray[np.int64]) -> str:
+def it_or_them(rows: Sequence[int] | NDArray[np.int64]) -> str:
     return "it" if len(rows) == 1 else "them"
 
 
@@ -343,8 +343,8 @@ def _is_missing(value: Any) -> bool:
 
 def _refuse_missing_groups(rows: Sequence[int] | NDArray[np.int64]) -> None:
     if len(rows):
-        it = _it(rows)
-        raise InputError(f"groups has {_rows_in_words('without a name', rows)}: drop {it} or give {it} a group")
+        it = it_or_them(rows)
+        raise InputError(f"groups has {rows_in_words('without a name', rows)}: drop {it} or give {it} a group")
 
 
 def _whole_floats(values: NDArray[Any]) -> NDArray[np.int64]:

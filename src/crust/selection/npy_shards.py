@@ -216,13 +216,10 @@ class Seen:
 def survey(wanted: ShardRows) -> Seen:
     """Look at some rows as they stand in the file."""
     array, start = wanted.file.open()[wanted.rows], wanted.rows.start
-    bad = (
-        input_checks._rows_where(array, input_checks._not_finite) if array.dtype.kind == "f" else np.empty(0, np.int64)
-    )
-    zero = (
-        input_checks._rows_where(array, input_checks._all_zero)
-        if wanted.form.metric == "cosine"
-        else np.empty(0, np.int64)
-    )
+    bad = zero = np.empty(0, np.int64)
+    if array.dtype.kind == "f":
+        bad = input_checks.rows_where(array, input_checks.not_finite)
+    if wanted.form.metric == "cosine":
+        zero = input_checks.rows_where(array, input_checks.all_zero)
     largest = 0.0 if len(bad) else max(float(array.max()), -float(array.min()))
     return Seen(largest, bad + start, zero + start)

@@ -171,17 +171,13 @@ def coreset_quality(
     """How well a coreset stands for all examples, beside random subsets of its size.
 
     Args:
-        model: any network; run in eval mode, nothing in it changes.
-        data: inputs as a tensor or an array, (inputs, labels), `Examples`, or a dataset.
-        labels: the given labels; default: those of the data.
+        model, data, labels, loss, memory_limit: as in `alignment`.
         coreset: a `Coreset`, or positions.
         true_labels: where they are known, to measure the noise in the coreset.
         weights: r, one a member; default: the coreset's own, or n/k for positions.
         clusters: the K main clusters of the paper: their number, by default that of the different labels, or the
             cluster of each member. A number makes K medoids of the members' Jacobian rows.
-        loss: `cross-entropy` or `squared`; default: by the number of outputs.
         repeats: random subsets.
-        memory_limit: bytes; None: half of what is free.
         seed: of the random subsets.
 
     Returns:

@@ -162,17 +162,11 @@ def guarantee(
     step size, for its number of steps or `max_steps`. The network itself stays as it is.
 
     Args:
-        model: any network; run in eval mode.
-        data: inputs as a tensor or an array, (inputs, labels), `Examples`, or a dataset.
-        labels: the given labels; default: those of the data. The paper has scalar outputs and labels in [-1, 1].
-        coreset: a `Coreset`, or positions.
+        model, data, labels, loss, memory_limit: as in `alignment`. The paper has scalar outputs, labels in [-1, 1], and
+            the squared loss.
+        coreset, weights, clusters: as in `coreset_quality`.
         true_labels: the theorem is about them.
-        weights: r, one a member; default: the coreset's own, or n/k for positions.
-        clusters: the main clusters: their number, by default that of the different labels, or the cluster of each
-            member.
-        loss: `squared`, as in the paper, or `cross-entropy`; default: by the number of outputs.
         max_steps: at most so many steps of descent; 0 leaves it out.
-        memory_limit: bytes; None: half of what is free.
         seed: of the search for L.
 
     Returns:

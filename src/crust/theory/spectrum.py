@@ -181,7 +181,7 @@ def spectrum(
     if method == "gram":
         dtype = precision_of(small.shape[0], small.factors.columns)
         return gram_spectrum(small if dtype == small.dtype else Jacobian(model, inputs, dtype, memory_limit), vectors)
-    return lanczos_spectrum(small, None, None, min(int(k), *small.shape), vectors, tolerance, seed)
+    return lanczos_spectrum(small, None, min(int(k), *small.shape), vectors, tolerance, seed)
 
 
 def gram_spectrum(jacobian: Jacobian, vectors: bool, matrix: NDArray[np.float64] | None = None) -> Spectrum:
@@ -219,14 +219,13 @@ def exact_spectrum(jacobian: Jacobian, vectors: bool) -> Spectrum:
 def lanczos_spectrum(
     jacobian: Jacobian,
     index: NDArray[np.int64] | None,
-    weights: NDArray[np.float64] | None,
     k: int,
     vectors: bool,
     tolerance: float,
     seed: int,
     by: str = "auto",
 ) -> Spectrum:
-    """From products with J, or with diag(√r) J for some examples with weights r.
+    """From products with the Jacobian of some examples, or of all.
 
     Rows of a few examples at a time serve a whole block of vectors at once, at the price of one backward pass for each
     output; products need a forward and a backward pass for each vector of the block. `by` is `rows`, `products`, or
@@ -248,10 +247,6 @@ def lanczos_spectrum(
         )
     if by_rows and 4.0 * jacobian.outputs * m * jacobian.dtype.itemsize > jacobian.memory / 2:
         by_rows = False
-    scale = None
-    if weights is not None:
-        scale = torch.as_tensor(np.sqrt(weights), dtype=jacobian.dtype, device=jacobian.device)
-        scale = scale.repeat_interleave(jacobian.outputs)[:, None]
     squares: list[float] = []
 
     def apply(v: Tensor) -> tuple[Tensor, Tensor]:
@@ -261,17 +256,14 @@ def lanczos_spectrum(
         for part in jacobian.chunks(chosen, None if by_rows else 128):
             where = slice(at, at + len(part) * jacobian.outputs)
             at = where.stop
-            factor = None if scale is None else scale[where]
             if by_rows:
                 rows = jacobian.rows(part)
-                if factor is not None:
-                    rows = rows * factor
                 total += float(rows.square().sum(dtype=torch.float64))
                 image[where] = rows @ v
                 back += rows.T @ image[where]
             else:
-                image[where] = jacobian.times(part, v) * (1.0 if factor is None else factor)
-                back += jacobian.transposed_times(part, image[where] * (1.0 if factor is None else factor))
+                image[where] = jacobian.times(part, v)
+                back += jacobian.transposed_times(part, image[where])
         # A random block holds its share of the energy, on average
         squares.append(total if by_rows else float(image.square().sum(dtype=torch.float64)) * m / v.shape[1])
         log.info("spectrum: pass %d over %d examples", len(squares), len(chosen))
@@ -307,19 +299,16 @@ class Spaces:
             matrix = gram(jacobian)
         self.matrix = matrix
 
-    def of(self, index: NDArray[np.int64] | None = None, weights: NDArray[np.float64] | None = None) -> Space:
-        """The space of some examples, or of all; with weights r, that of diag(√r) J."""
+    def of(self, index: NDArray[np.int64] | None = None) -> Space:
+        """The space of some examples, or of all."""
         if self.matrix is None:
-            found = lanczos_spectrum(self.jacobian, index, weights, self.k, True, 1e-3, self.seed)
+            found = lanczos_spectrum(self.jacobian, index, self.k, True, 1e-3, self.seed)
             assert found.left is not None
             return Space(found.singular_values, found.left, found.energy)
         part = self.matrix
         if index is not None:
             rows = jacobian_rows(index, self.jacobian.outputs)
             part = part[np.ix_(rows, rows)]
-        if weights is not None:
-            roots = np.repeat(np.sqrt(weights), self.jacobian.outputs)
-            part = part * roots[:, None] * roots
         squares, vectors = np.linalg.eigh(part)
         values = np.sqrt(np.maximum(squares[::-1], 0.0))
         return Space(values, vectors[:, ::-1], float(np.trace(part)))
