@@ -46,7 +46,7 @@ def find_label_issues(
 
     if (pred_probs is None) == (features is None):
         both = "neither pred_probs nor features are" if pred_probs is None else "pred_probs and features are both"
-        raise InputError(f"{both} given: give one of them")
+        raise InputError(f"{both} given: give one of them", code="pred-probs-or-features")
     labels = _one_each(labels)
     if features is not None:
         codes, classes = encode_labels(labels)
@@ -57,7 +57,10 @@ def find_label_issues(
         p = _probabilities(pred_probs)
         codes, classes = _encode(labels, pred_probs, p.shape[1])
         if len(codes) != len(p):
-            raise InputError(f"there are {len(codes)} labels for {len(p)} rows of probabilities: give one label a row")
+            raise InputError(
+                f"there are {len(codes)} labels for {len(p)} rows of probabilities: give one label a row",
+                code="labels-length",
+            )
     p = balanced(p, class_factors(p, codes))
     rows = np.arange(len(codes))
     given = p[rows, codes]
@@ -95,13 +98,18 @@ def _one_each(labels: Any) -> Any:
         values = np.array([[]])
     several = (list, tuple, set, frozenset, dict, np.ndarray)
     if values.ndim != 1 or (values.dtype.kind == "O" and any(isinstance(value, several) for value in values)):
-        raise InputError("the labels are not one an example: several labels an example cannot be audited, so give one")
+        raise InputError(
+            "the labels are not one an example: several labels an example cannot be audited, so give one",
+            code="labels-shape",
+        )
     for row, value in enumerate(values if values.dtype.kind in "SO" else ()):
         if isinstance(value, bytes):
             try:
                 value.decode()
             except UnicodeDecodeError:
-                raise InputError(f"label {bytes(value)!r} in row {row} is not UTF-8: give it as text") from None
+                raise InputError(
+                    f"label {bytes(value)!r} in row {row} is not UTF-8: give it as text", code="not-utf8"
+                ) from None
     return labels
 
 
@@ -120,14 +128,16 @@ def _encode(labels: Any, probs: Any, columns: int) -> tuple[NDArray[np.int64], l
             if label not in named:
                 raise InputError(
                     f"label {label!r} in row {row} is no column of the probabilities, which are "
-                    f"{', '.join(named[:10])}{' …' if len(named) > 10 else ''}: name the columns as the labels are"
+                    f"{', '.join(named[:10])}{' …' if len(named) > 10 else ''}: name the columns as the labels are",
+                    code="unknown-column",
                 )
         return encode_labels(labels, named)
     codes, classes = encode_labels(labels)
     if len(classes) != columns:
         raise InputError(
             f"the labels name {len(classes)} classes, but there are {columns} columns of probabilities: give a "
-            "DataFrame whose columns have the names of the classes"
+            "DataFrame whose columns have the names of the classes",
+            code="columns-count",
         )
     return codes, classes
 
@@ -135,15 +145,21 @@ def _encode(labels: Any, probs: Any, columns: int) -> tuple[NDArray[np.int64], l
 def _probabilities(probs: Any) -> NDArray[np.float64]:
     p = _numbers(probs, "the probabilities")
     if p.shape[1] < 2:
-        raise InputError("the probabilities have one column: give a column for each class")
+        raise InputError("the probabilities have one column: give a column for each class", code="columns-count")
     for bad, what in ((p < -SUM, "negative"), (p > 1 + SUM, "above one")):
         if bad.any():
             row, column = np.argwhere(bad)[0]
-            raise InputError(f"row {row} of the probabilities holds {p[row, column]:g}, which is {what}: use a softmax")
+            raise InputError(
+                f"row {row} of the probabilities holds {p[row, column]:g}, which is {what}: use a softmax",
+                code="not-probabilities",
+            )
     total = p.sum(axis=1)
     off = np.flatnonzero(np.abs(total - 1) > SUM)
     if off.size:
-        raise InputError(f"row {off[0]} of the probabilities sums to {total[off[0]]:.3g}, not to one: use a softmax")
+        raise InputError(
+            f"row {off[0]} of the probabilities sums to {total[off[0]]:.3g}, not to one: use a softmax",
+            code="not-probabilities",
+        )
     return np.maximum(p, 0)
 
 
@@ -157,17 +173,23 @@ def _numbers(values: Any, what: str, n: int | None = None) -> NDArray[np.float64
             raise TypeError("complex numbers")
         found = found.astype(np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{what} are not all numbers: give a matrix of numbers, one row an example") from None
+        raise InputError(
+            f"{what} are not all numbers: give a matrix of numbers, one row an example", code="not-numbers"
+        ) from None
     if found.ndim != 2:
-        raise InputError(f"{what} have shape {found.shape}: give one row an example, shape (n, columns)")
+        raise InputError(f"{what} have shape {found.shape}: give one row an example, shape (n, columns)", code="shape")
     if not found.size:
-        raise InputError(f"{what} are empty, shape {found.shape}: give at least one row and one column")
+        raise InputError(f"{what} are empty, shape {found.shape}: give at least one row and one column", code="empty")
     if n is not None and len(found) != n:
-        raise InputError(f"there are {n} labels for {len(found)} rows of {what}: give one label a row")
+        raise InputError(
+            f"there are {n} labels for {len(found)} rows of {what}: give one label a row", code="labels-length"
+        )
     bad = np.argwhere(~np.isfinite(found))
     if len(bad):
         row, column = bad[0]
-        raise InputError(f"row {row}, column {column} of {what} holds {found[row, column]}: give finite numbers")
+        raise InputError(
+            f"row {row}, column {column} of {what} holds {found[row, column]}: give finite numbers", code="not-finite"
+        )
     return found
 
 

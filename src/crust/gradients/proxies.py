@@ -89,7 +89,10 @@ def proxies(
     weight: Tensor | None = None  # of the last layer
     if kind == "exact":
         if train_mode:
-            raise InputError("exact gradients are not defined in train mode: use eval mode, or another proxy")
+            raise InputError(
+                "exact gradients are not defined in train mode: use eval mode, or another proxy",
+                code="exact-train-mode",
+            )
         if not partial:
             check_gradient_memory(model, len(y))
         step, exact = exact_gradients(model, loss)
@@ -134,7 +137,9 @@ def _checked_pieces(batches: Iterable[tuple[Any, Any]], n: int, step: int | None
         where = np.asarray(index.cpu() if isinstance(index, Tensor) else index, dtype=np.int64).reshape(-1)
         if len(where) and not (where.min() >= 0 and where.max() < n):
             wrong = where.min() if where.min() < 0 else where.max()
-            raise InputError(f"a batch has the position {wrong}, but there are {n} labels: number them from 0")
+            raise InputError(
+                f"a batch has the position {wrong}, but there are {n} labels: number them from 0", code="position-range"
+            )
         if step is None or step >= len(where):
             if len(where):
                 yield x, where
@@ -150,7 +155,8 @@ def _last_weight(model: nn.Module, x: Any, layer: str | None, outputs: int) -> T
     assert isinstance(weight, Tensor)
     if len(weight) != outputs:
         raise InputError(
-            f"the layer {name!r} has {len(weight)} outputs, but the model has {outputs}: name its last layer"
+            f"the layer {name!r} has {len(weight)} outputs, but the model has {outputs}: name its last layer",
+            code="wrong-layer",
         )
     return weight.detach().float().flatten(1)
 
@@ -239,11 +245,12 @@ class Table:
 
     def complete(self) -> GradientPass:
         if not len(self.known):
-            raise InputError("there are no labels to compute gradients from: give at least one example")
+            raise InputError("there are no labels to compute gradients from: give at least one example", code="empty")
         missing = np.flatnonzero(~self.known)
         if len(missing):
             raise InputError(
                 f"the batches leave out {len(missing)} of {len(self.known)} examples, the first being {missing[0]}: "
-                "give every example once, and drop no last batch"
+                "give every example once, and drop no last batch",
+                code="missing-examples",
             )
         return self.seen()

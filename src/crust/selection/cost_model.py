@@ -84,7 +84,9 @@ def estimate_cost(
         True
     """
     if n < 1 or d < 1:
-        raise InputError(f"there is nothing to select from {n} points of {d} dimensions: give at least one of each")
+        raise InputError(
+            f"there is nothing to select from {n} points of {d} dimensions: give at least one of each", code="empty"
+        )
     checked = check_options(**options)
     sizes = _group_sizes(n, groups)
     budgets = split_budget(resolve_k(k, n), sizes, min_per_group)
@@ -124,7 +126,8 @@ def make_plan(sizes: NDArray[np.int64], d: int, budgets: NDArray[np.int64], opti
     if base.max() > limit:
         raise InputError(
             f"a memory limit of {show_bytes(limit)} cannot be met: the largest group of {int(sizes.max()):,} points "
-            f"needs {show_bytes(base.max())}; raise memory_limit, or use smaller groups"
+            f"needs {show_bytes(base.max())}; raise memory_limit, or use smaller groups",
+            code="memory-limit",
         )
     together = threads
     if len(small):
@@ -189,11 +192,11 @@ def _group_sizes(n: int, groups: int | Sequence[int] | None) -> NDArray[np.int64
     if groups is None or isinstance(groups, (int, np.integer)):
         count = 1 if groups is None else int(groups)
         if not 1 <= count <= n:
-            raise InputError(f"{n} points cannot form {count} groups: give between 1 and {n}")
+            raise InputError(f"{n} points cannot form {count} groups: give between 1 and {n}", code="groups-count")
         return np.array([n // count + (g < n % count) for g in range(count)], np.int64)
     sizes = np.asarray(groups)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or sizes.sum() != n:
-        raise InputError(f"groups must be a number of groups, or sizes that sum to n = {n}")
+        raise InputError(f"groups must be a number of groups, or sizes that sum to n = {n}", code="groups-count")
     return sizes.astype(np.int64)
 
 

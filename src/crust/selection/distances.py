@@ -280,7 +280,8 @@ def power_of_two(largest: float, metric: str) -> tuple[int, float]:
     except OverflowError:
         raise InputError(
             f"squared distances of values up to {largest:.2g} are too large for float64: divide the features by "
-            f"{math.ldexp(1.0, exponent):.0e}"
+            f"{math.ldexp(1.0, exponent):.0e}",
+            code="too-large",
         ) from None
 
 

@@ -298,14 +298,15 @@ class Ray:
         except errors.RayTaskError as error:
             if isinstance(error.cause, CrustError):
                 raise error.cause from None
-            raise CrustError(f"a worker of Ray failed: {_last_line(error)}") from error
+            raise CrustError(f"a worker of Ray failed: {_last_line(error)}", code="worker-failed") from error
         except (errors.WorkerCrashedError, errors.OutOfMemoryError, errors.NodeDiedError) as error:
             raise CrustError(
                 f"a worker of Ray died {RETRIES + 1} times on one shard (out of memory?): use smaller files, a "
-                "smaller k, or machines with more memory"
+                "smaller k, or machines with more memory",
+                code="worker-died",
             ) from error
         except errors.RayError as error:
-            raise CrustError(f"Ray could not finish a shard: {_last_line(error)}") from error
+            raise CrustError(f"Ray could not finish a shard: {_last_line(error)}", code="worker-failed") from error
 
 
 def _last_line(error: Exception) -> str:

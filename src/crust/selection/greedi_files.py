@@ -203,10 +203,11 @@ class FileGreedi:
                     bad.setdefault((files.files[number].name, kind), []).extend(rows.tolist())
         for (name, kind), rows in bad.items():
             it = input_checks.it_or_them(rows)
-            advice = f": drop {it} or fill {it} in"
+            advice, code = f": drop {it} or fill {it} in", "not-finite"
             if kind == "of zeros only":
+                code = "zero-rows"
                 advice = f", without a direction for metric 'cosine': drop {it} or use metric 'euclidean'"
-            raise InputError(f"{name} has {input_checks.rows_in_words(kind, rows)}{advice}")
+            raise InputError(f"{name} has {input_checks.rows_in_words(kind, rows)}{advice}", code=code)
         if metric == "cosine":
             return form, 1.0
         exponent, unit = power_of_two(largest, metric)
@@ -267,10 +268,11 @@ class FileGreedi:
 
     def _fetch(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Some points of all files, in the order of the rows."""
-        parts = []
-        for number, where, inside in self.files.split(rows):
-            for span in (slice(first, first + SPAN_ROWS) for first in range(0, len(where), SPAN_ROWS)):
-                parts.append((where[span], ShardRows(self.files.files[number], inside[span], self.form)))
+        parts = [
+            (where[span], ShardRows(self.files.files[number], inside[span], self.form))
+            for number, where, inside in self.files.split(rows)
+            for span in (slice(first, first + SPAN_ROWS) for first in range(0, len(where), SPAN_ROWS))
+        ]
         points = np.empty((len(rows), self.files.shape[1]))
         for (where, _), found in zip(parts, self.engine.map(fetch, (wanted for _, wanted in parts)), strict=True):
             points[where] = found
@@ -329,9 +331,8 @@ class FileGreedi:
                 for number, rows in files.spans(SPAN_ROWS):
                     start = files.start(number) + rows.start
                     own = codes[start : start + rows.stop - rows.start].astype(np.int32)
-                    yield Span(
-                        files.files[number], rows, start, own, self.form, medoids, shared[0], shared[1], self.widest
-                    )
+                    file, widest = files.files[number], self.widest
+                    yield Span(file, rows, start, own, self.form, medoids, shared[0], shared[1], widest)
 
             for outcome in engine.map(assign, spans()):
                 for i, (owner, nearest, part) in enumerate(outcome):
@@ -356,11 +357,19 @@ def select_files(
 ) -> Coreset:
     """Choose points from files; the arguments are those of `select`, and its rows count through all files."""
     if options.algorithm != "greedi":
-        raise InputError(f"algorithm {options.algorithm!r} needs all points at once: use algorithm 'greedi' for files")
+        raise InputError(
+            f"algorithm {options.algorithm!r} needs all points at once: use algorithm 'greedi' for files",
+            code="files-algorithm",
+        )
     if options.metric == "precomputed":
-        raise InputError("a matrix of distances cannot be read from several files: give the points, or one array")
+        raise InputError(
+            "a matrix of distances cannot be read from several files: give the points, or one array",
+            code="files-metric",
+        )
     if options.device not in (None, "cpu"):
-        raise InputError(f"files are worked on by the CPU only: leave out the device {options.device!r}")
+        raise InputError(
+            f"files are worked on by the CPU only: leave out the device {options.device!r}", code="files-device"
+        )
     threads = options.threads or os.cpu_count() or 1
     with progress_bar("selecting", progress) as report, open_engine(engine, threads) as opened:
         place = opened or Here()

@@ -44,7 +44,8 @@ def check_features(features: Any, what: str = "features") -> Matrix:
         if len(bad):
             it = it_or_them(bad)
             raise InputError(
-                f"{what} has {rows_in_words('with NaN or infinite values', bad)}: drop {it} or fill {it} in"
+                f"{what} has {rows_in_words('with NaN or infinite values', bad)}: drop {it} or fill {it} in",
+                code="not-finite",
             )
     return table
 
@@ -56,7 +57,8 @@ def check_directions(features: Matrix, what: str = "features") -> None:
         verb = "has" if len(bad) == 1 else "have"
         raise InputError(
             f"{what} has {rows_in_words('of zeros only', bad)}, which {verb} no direction for metric 'cosine': "
-            f"drop {it_or_them(bad)} or use metric 'euclidean'"
+            f"drop {it_or_them(bad)} or use metric 'euclidean'",
+            code="zero-rows",
         )
 
 
@@ -70,7 +72,8 @@ def check_precomputed(matrix: Any, what: str = "the precomputed matrix") -> Matr
     if n != table.shape[1]:
         raise InputError(
             f"{what} has shape {_shape_of(table)}, but it must be square, one row and one column a point; "
-            "for points use another metric"
+            "for points use another metric",
+            code="not-square",
         )
     for top in range(0, n, TILE):
         uneven: list[tuple[int, int]] = []
@@ -86,7 +89,8 @@ def check_precomputed(matrix: Any, what: str = "the precomputed matrix") -> Matr
                     i = top + int(loose[0])
                     raise InputError(
                         f"{what} is {upper[i - top, i - top]} at [{i}, {i}], but a point has distance 0 to itself: "
-                        "set the diagonal with np.fill_diagonal(matrix, 0)"
+                        "set the diagonal with np.fill_diagonal(matrix, 0)",
+                        code="diagonal",
                     )
             uneven += [(top + i, left + j) for i, j in _first_uneven(upper, lower.T)]
         if uneven:
@@ -94,7 +98,8 @@ def check_precomputed(matrix: Any, what: str = "the precomputed matrix") -> Matr
             there, back = _cell_value(table, i, j), _cell_value(table, j, i)
             raise InputError(
                 f"{what} is not symmetric: [{i}, {j}] is {there:.9g} but [{j}, {i}] is {back:.9g}; "
-                "average the two with (matrix + matrix.T) / 2"
+                "average the two with (matrix + matrix.T) / 2",
+                code="not-symmetric",
             )
     return table
 
@@ -113,7 +118,7 @@ def _as_table(features: Any, what: str) -> Matrix:
     table: Any = features
     if is_tensor(table):
         if table.layout is not sys.modules["torch"].strided:
-            raise InputError(f"{what} is a sparse tensor: pass a dense one, such as tensor.to_dense()")
+            raise InputError(f"{what} is a sparse tensor: pass a dense one, such as tensor.to_dense()", code="sparse")
         table = table.detach()
     elif isinstance(table, np.ma.MaskedArray):
         # NaN where a value is masked, so that the masked rows get named
@@ -121,23 +126,29 @@ def _as_table(features: Any, what: str) -> Matrix:
     elif type(table).__module__.partition(".")[0] == "pandas" and hasattr(table, "dtypes") and table.ndim == 2:
         table = _from_frame(table, what)
     elif hasattr(table, "toarray"):
-        raise InputError(f"{what} is a sparse matrix: pass a dense one, such as matrix.toarray()")
+        raise InputError(f"{what} is a sparse matrix: pass a dense one, such as matrix.toarray()", code="sparse")
     elif type(table) not in (np.ndarray, np.memmap):
         try:
             table = np.asarray(table)
         except (ValueError, TypeError):
             raise InputError(
-                f"{what} has rows of different lengths: give every row the same number of values"
+                f"{what} has rows of different lengths: give every row the same number of values", code="ragged"
             ) from None
     if 0 in table.shape:
-        raise InputError(f"{what} is empty (shape {_shape_of(table)}): it needs at least one row and one column")
+        raise InputError(
+            f"{what} is empty (shape {_shape_of(table)}): it needs at least one row and one column", code="empty"
+        )
     if table.ndim != 2:
         hint = "; for points of one value each use reshape(-1, 1)" if table.ndim == 1 else ""
         if table.ndim > 2:
             hint = "; flatten each point with reshape(len(x), -1)"
-        raise InputError(f"{what} has shape {_shape_of(table)}, but it must be 2-D, one row a point{hint}")
+        raise InputError(
+            f"{what} has shape {_shape_of(table)}, but it must be 2-D, one row a point{hint}", code="shape"
+        )
     if not _is_numeric(table):
-        raise InputError(f"{what} has type {table.dtype}: give floats of up to 64 bits, integers or booleans")
+        raise InputError(
+            f"{what} has type {table.dtype}: give floats of up to 64 bits, integers or booleans", code="not-numbers"
+        )
     return table  # type: ignore[no-any-return]
 
 
@@ -147,7 +158,9 @@ def _from_frame(frame: Any, what: str) -> NDArray[Any]:
 
     for name, dtype in frame.dtypes.items():
         if not is_numeric_dtype(dtype) or is_complex_dtype(dtype):
-            raise InputError(f"{what} column {name!r} has type {dtype}: drop it or turn it into numbers")
+            raise InputError(
+                f"{what} column {name!r} has type {dtype}: drop it or turn it into numbers", code="not-numbers"
+            )
     values = frame.to_numpy()
     # Booleans beside numbers, and pandas' own nullable types, come out as objects
     return values if values.dtype.kind in "fiub" else frame.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -227,7 +240,8 @@ def _refuse_values(table: Matrix, tile: NDArray[Any], top: int, left: int, what:
     i, j = (int(x) for x in np.argwhere(tile < 0)[0])
     raise InputError(
         f"{what} is negative at [{top + i}, {left + j}] ({tile[i, j]}): distances are 0 or more; "
-        "where rounding left values just below 0 use np.maximum(matrix, 0)"
+        "where rounding left values just below 0 use np.maximum(matrix, 0)",
+        code="negative",
     )
 
 
@@ -267,7 +281,8 @@ def check_groups(groups: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int64]] 
     if len(values) != n:
         raise InputError(
             f"groups has {len(values)} {'name' if len(values) == 1 else 'names'}, but features has "
-            f"{n} {'row' if n == 1 else 'rows'}: give one group name a row"
+            f"{n} {'row' if n == 1 else 'rows'}: give one group name a row",
+            code="groups-length",
         )
     if isinstance(values, list):
         values = _of_one_kind(values)
@@ -283,7 +298,9 @@ def check_groups(groups: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int64]] 
     if values.dtype.kind == "f":
         values = _whole_floats(values)
     if values.dtype.kind not in "biu":
-        raise InputError(f"groups has type {values.dtype}: use strings, integers or booleans as group names")
+        raise InputError(
+            f"groups has type {values.dtype}: use strings, integers or booleans as group names", code="group-type"
+        )
     native = values.dtype.newbyteorder("=")  # files from other machines: Parquet would not take their byte order
     names, codes = np.unique(values.astype(native, copy=False), return_inverse=True)
     return names, codes.astype(np.int64, copy=False)
@@ -292,9 +309,13 @@ def check_groups(groups: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int64]] 
 def _group_values(groups: Any) -> NDArray[Any] | list[Any]:
     """Group names as a 1-D array, or as a list where their types still have to be looked at one by one."""
     if isinstance(groups, (str, bytes, dict, set, frozenset)) or not hasattr(groups, "__len__"):
-        raise InputError(f"groups is a {type(groups).__name__}: give a sequence with one group name a row")
+        raise InputError(
+            f"groups is a {type(groups).__name__}: give a sequence with one group name a row", code="group-type"
+        )
     if getattr(groups, "ndim", 1) != 1:
-        raise InputError(f"groups has shape {_shape_of(groups)}, but it must be 1-D, one group name a row")
+        raise InputError(
+            f"groups has shape {_shape_of(groups)}, but it must be 1-D, one group name a row", code="groups-shape"
+        )
     if is_tensor(groups):
         # numpy has no bfloat16; float64 holds whatever a smaller float holds
         return (groups.detach().double() if groups.is_floating_point() else groups).cpu().numpy()  # type: ignore[no-any-return]
@@ -318,20 +339,24 @@ def _of_one_kind(values: list[Any]) -> NDArray[Any] | list[str]:
     if kinds == {int}:
         if min(values) >= -(2**63) and max(values) < 2**63:
             return np.array(values, dtype=np.int64)
-        raise InputError("groups has integers that need more than 64 bits: use strings instead")
+        raise InputError("groups has integers that need more than 64 bits: use strings instead", code="group-type")
     if kinds <= {int, float}:
         return np.array(values, dtype=np.float64)
     if kinds & {list, tuple, np.ndarray}:
-        raise InputError("groups is nested, but it must be 1-D, one group name a row")
+        raise InputError("groups is nested, but it must be 1-D, one group name a row", code="groups-shape")
     names = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise InputError(f"groups has names of type {names}: use only strings, only integers or only booleans")
+    raise InputError(
+        f"groups has names of type {names}: use only strings, only integers or only booleans", code="group-type"
+    )
 
 
 def _decoded(values: list[bytes]) -> list[str]:
     try:
         return [value.decode() for value in values]
     except UnicodeDecodeError:
-        raise InputError("groups holds bytes that are not UTF-8: decode them to strings first") from None
+        raise InputError(
+            "groups holds bytes that are not UTF-8: decode them to strings first", code="not-utf8"
+        ) from None
 
 
 def _is_missing(value: Any) -> bool:
@@ -344,7 +369,9 @@ def _is_missing(value: Any) -> bool:
 def _refuse_missing_groups(rows: Sequence[int] | NDArray[np.int64]) -> None:
     if len(rows):
         it = it_or_them(rows)
-        raise InputError(f"groups has {rows_in_words('without a name', rows)}: drop {it} or give {it} a group")
+        raise InputError(
+            f"groups has {rows_in_words('without a name', rows)}: drop {it} or give {it} a group", code="missing-group"
+        )
 
 
 def _whole_floats(values: NDArray[Any]) -> NDArray[np.int64]:
@@ -355,7 +382,8 @@ def _whole_floats(values: NDArray[Any]) -> NDArray[np.int64]:
     if len(off):
         raise InputError(
             f"groups has the value {values[off[0]]} in row {off[0]}, which is no name of a group: "
-            "use strings, integers or booleans"
+            "use strings, integers or booleans",
+            code="group-type",
         )
     return values.astype(np.int64)
 
@@ -425,7 +453,9 @@ def check_device(device: Any) -> str | None:
         available = ["cpu"] + [f"cuda:{i}" for i in range(torch.cuda.device_count())]
         available += ["mps"] if torch.backends.mps.is_available() else []
         name = str(device) if isinstance(device, torch.device) else device
-        raise InputError(f"device {name!r} is not there: use {' or '.join(map(repr, available))}") from None
+        raise InputError(
+            f"device {name!r} is not there: use {' or '.join(map(repr, available))}", code="missing-device"
+        ) from None
     return str(checked)
 
 
@@ -451,19 +481,27 @@ def parse_bytes(size: Any, what: str = "the size") -> int:
     elif not isinstance(size, bool) and isinstance(size, Real) and math.isfinite(size):
         count = int(float(size))
     if count < 1:
-        raise InputError(f"{what} is {_as_typed(size)}, but it must be a number of bytes above 0, or such as '2 GiB'")
+        raise InputError(
+            f"{what} is {_as_typed(size)}, but it must be a number of bytes above 0, or such as '2 GiB'",
+            code="memory-size",
+        )
     return count
 
 
 def _whole_number(value: Any, what: str, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise InputError(f"{what} is {_as_typed(value)}, but it must be a whole number of at least {least}")
+        raise InputError(
+            f"{what} is {_as_typed(value)}, but it must be a whole number of at least {least}", code="whole-number"
+        )
     return int(value)
 
 
 def _check_epsilon(epsilon: Any) -> float:
     if not isinstance(epsilon, Real) or not 0 < float(epsilon) < 1:
-        raise InputError(f"epsilon is {_as_typed(epsilon)}, but it must be a number above 0 and below 1, such as 0.1")
+        raise InputError(
+            f"epsilon is {_as_typed(epsilon)}, but it must be a number above 0 and below 1, such as 0.1",
+            code="epsilon-range",
+        )
     return float(epsilon)
 
 

@@ -123,14 +123,19 @@ def find_files(features: Any, engine: Any = None) -> ShardFiles:
     for node, files in seen:
         for file in files:
             if found.setdefault(file.path, file) != file:
-                raise InputError(f"{file.path} is not the same on all machines: give each file a name of its own")
+                raise InputError(
+                    f"{file.path} is not the same on all machines: give each file a name of its own",
+                    code="files-differ",
+                )
             nodes.setdefault(file.path, []).append(node)
     for path, name in zip(paths, names, strict=True):
         if not any(file == path or str(Path(file).parent) == path for file in found):
             there = Path(path).is_dir()
             what = f"{name} has no {SUFFIX} files" if there else f"there is no file or folder {name}"
             where = " on any machine of the cluster" if hasattr(engine, "look") and not there else ""
-            raise InputError(f"{what}{where}: give a folder of files such as part-0.npy, with one point a row")
+            raise InputError(
+                f"{what}{where}: give a folder of files such as part-0.npy, with one point a row", code="missing-file"
+            )
     files = []
     for path, file in _ordered(found, paths):
         everywhere = len(nodes[path]) == len(seen)
@@ -139,7 +144,8 @@ def find_files(features: Any, engine: Any = None) -> ShardFiles:
         if file.columns != files[0].columns:
             raise InputError(
                 f"{file.name} has {file.columns} columns, but {files[0].name} has {files[0].columns}: "
-                "all shards need the same number"
+                "all shards need the same number",
+                code="columns-differ",
             )
     return ShardFiles(files)
 
@@ -167,18 +173,21 @@ def describe(paths: list[str]) -> list[ShardFile]:
 
 def _head(path: Path) -> ShardFile:
     if path.suffix.lower() != SUFFIX:
-        raise InputError(f"{path} is no {SUFFIX} file: save its array with numpy.save")
+        raise InputError(f"{path} is no {SUFFIX} file: save its array with numpy.save", code="not-npy")
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__).rstrip(". ")
-        raise InputError(f"cannot read {path}: truncated, empty or no {SUFFIX} file ({reason})") from None
+        raise InputError(
+            f"cannot read {path}: truncated, empty or no {SUFFIX} file ({reason})", code="damaged-file"
+        ) from None
     if 0 in array.shape:
-        raise InputError(f"{path} is empty (shape {array.shape}): take it out of the folder")
+        raise InputError(f"{path} is empty (shape {array.shape}): take it out of the folder", code="empty")
     if array.ndim != 2 or array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         raise InputError(
             f"{path} has shape {array.shape} and type {array.dtype}: give numbers of up to 64 bits in two dimensions, "
-            "one row a point"
+            "one row a point",
+            code="not-numbers",
         )
     return ShardFile(str(path), len(array), array.shape[1], str(array.dtype))
 

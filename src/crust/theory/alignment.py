@@ -145,7 +145,7 @@ def alignment(
     truth = None if true_labels is None else label_rows(true_labels, outputs, n, loss, "true labels")
     members = None if coreset is None else members_of(coreset, n)[0]
     if repeats < 0:
-        raise InputError(f"repeats is {repeats}: give 0 or more random subsets")
+        raise InputError(f"repeats is {repeats}: give 0 or more random subsets", code="repeats-range")
     residual = residual_rows(jacobian.logits.double().cpu().numpy(), y, loss)
     return alignment_of(Spaces(jacobian, k, seed), y, truth, residual, members, cut, repeats, seed)
 

@@ -190,9 +190,9 @@ def coreset_quality(
         (1.414214, 2.828427, 0.0)
     """
     if coreset is None:
-        raise InputError("there is no coreset: give a Coreset, or the positions of its members")
+        raise InputError("there is no coreset: give a Coreset, or the positions of its members", code="missing-coreset")
     if repeats < 0:
-        raise InputError(f"repeats is {repeats}: give 0 or more random subsets")
+        raise InputError(f"repeats is {repeats}: give 0 or more random subsets", code="repeats-range")
     problem = make_problem(model, data, labels, true_labels, loss, memory_limit)
     return quality_of(problem, coreset, weights, clusters, repeats, seed)
 

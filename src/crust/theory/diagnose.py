@@ -104,7 +104,7 @@ def diagnose(
         (80, 2.0)
     """
     if points < 2:
-        raise InputError(f"points is {points}: give at least 2 examples")
+        raise InputError(f"points is {points}: give at least 2 examples", code="points-range")
     rows = run.sample(points)
     chosen = run.hold(epochs)
     moments: list[Moment] = []

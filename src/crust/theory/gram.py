@@ -44,13 +44,15 @@ def check_gram_memory(jacobian: Jacobian) -> None:
     if needed(rows) > jacobian.memory:
         raise InputError(
             f"{jacobian.n} examples with {jacobian.outputs} outputs take {shown(needed(rows))} for the products of "
-            f"all pairs of gradients, and {shown(jacobian.memory)} may be used: give fewer examples"
+            f"all pairs of gradients, and {shown(jacobian.memory)} may be used: give fewer examples",
+            code="memory",
         )
     one = 2.0 * jacobian.outputs * jacobian.factors.columns * jacobian.dtype.itemsize
     if needed(rows) / 2 + one > jacobian.memory:
         raise InputError(
             f"the gradients of one example, {jacobian.outputs} outputs by {jacobian.m} parameters, take {shown(one)}, "
-            f"and {shown(jacobian.memory)} may be used in all: give a smaller model"
+            f"and {shown(jacobian.memory)} may be used in all: give a smaller model",
+            code="memory",
         )
 
 
@@ -185,12 +187,15 @@ def main_clusters(weighted: Weighted, clusters: object) -> NDArray[np.int64]:
     if isinstance(clusters, (int, np.integer)) and not isinstance(clusters, bool):
         count = int(clusters)
         if count < 1:
-            raise InputError(f"there cannot be {count} main clusters: give at least 1")
+            raise InputError(f"there cannot be {count} main clusters: give at least 1", code="clusters-count")
         if count >= k:
             return np.arange(k)
         found = select(row_distances(weighted.matrix, weighted.outputs).astype(np.float32), count, metric="precomputed")
         return found.assignment
     names = np.asarray(clusters)
     if names.shape != (k,):
-        raise InputError(f"the main clusters have shape {names.shape}: give one an example of the coreset, ({k},)")
+        raise InputError(
+            f"the main clusters have shape {names.shape}: give one an example of the coreset, ({k},)",
+            code="clusters-shape",
+        )
     return np.unique(names, return_inverse=True)[1].astype(np.int64)

@@ -186,11 +186,11 @@ def guarantee(
         (0.125, True)
     """
     if coreset is None:
-        raise InputError("there is no coreset: give a Coreset, or the positions of its members")
+        raise InputError("there is no coreset: give a Coreset, or the positions of its members", code="missing-coreset")
     if true_labels is None:
-        raise InputError("the theorem is about true labels: give true_labels")
+        raise InputError("the theorem is about true labels: give true_labels", code="missing-true-labels")
     if isinstance(max_steps, bool) or not hasattr(max_steps, "__index__") or max_steps < 0:
-        raise InputError(f"max_steps is {max_steps!r}: give a whole number, or 0 for no descent")
+        raise InputError(f"max_steps is {max_steps!r}: give a whole number, or 0 for no descent", code="max-steps")
     problem = make_problem(model, data, labels, true_labels, loss, memory_limit)
     return guarantee_of(problem, coreset, weights, clusters, int(max_steps), seed)
 
@@ -286,7 +286,7 @@ def guarantee_of(problem: Problem, coreset: Any, weights: Any, clusters: Any, ma
 def step_size(alpha: float, beta: float, smoothness: float, residual: float) -> float:
     """η = 1/(2β²)·min(1, αβ/(L‖r⁰‖)); without the second part where α is 0, which would forbid any step."""
     if beta == 0:
-        raise InputError("the Jacobian of the coreset is zero: nothing can be learned from it")
+        raise InputError("the Jacobian of the coreset is zero: nothing can be learned from it", code="zero-jacobian")
     bends = smoothness * residual
     return 1 / (2 * beta**2) * (min(1.0, alpha * beta / bends) if bends > 0 and alpha > 0 else 1.0)
 

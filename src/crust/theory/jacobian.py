@@ -53,13 +53,17 @@ class Jacobian:
         self.inputs = self._cast(inputs)
         self.n = len(next(iter(inputs.values())) if isinstance(inputs, Mapping) else inputs)
         if not self.n:
-            raise InputError("there are no examples: give at least one")
+            raise InputError("there are no examples: give at least one", code="empty")
         trained = {name: value.detach() for name, value in model.named_parameters() if value.requires_grad}
         if not trained:
-            raise InputError("the model has no parameters that are trained: its Jacobian is empty")
+            raise InputError(
+                "the model has no parameters that are trained: its Jacobian is empty", code="no-parameters"
+            )
         broken = [name for name, value in model.named_parameters() if not bool(torch.isfinite(value).all())]
         if broken:
-            raise InputError(f"the weights {broken[0]!r} of the model are not finite: give a model that works")
+            raise InputError(
+                f"the weights {broken[0]!r} of the model are not finite: give a model that works", code="not-finite"
+            )
         frozen = {name: value.detach() for name, value in model.named_parameters() if not value.requires_grad}
         self.fixed = {name: self._cast(value) for name, value in {**frozen, **dict(model.named_buffers())}.items()}
         self.parameters = {name: self._cast(value) for name, value in trained.items()}
@@ -109,11 +113,13 @@ class Jacobian:
                     raise
                 except Exception as error:
                     reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-                    raise InputError(f"the model cannot take these examples: {reason}") from error
+                    raise InputError(f"the model cannot take these examples: {reason}", code="model-input") from error
                 found.append(out.detach())
         logits = torch.cat(found)
         if not bool(torch.isfinite(logits).all()):
-            raise InputError("the model gives outputs that are not finite: check the weights and the examples")
+            raise InputError(
+                "the model gives outputs that are not finite: check the weights and the examples", code="not-finite"
+            )
         return logits
 
     def _cast(self, value: Any) -> Any:
@@ -216,7 +222,9 @@ def memory_of(limit: int | None) -> float:
     if limit is None:
         return 0.5 * float(psutil.virtual_memory().available)
     if isinstance(limit, bool) or not isinstance(limit, (int, float)) or limit <= 0:
-        raise InputError(f"memory_limit is {limit!r}: give bytes, such as 4e9, or None for half of what is free")
+        raise InputError(
+            f"memory_limit is {limit!r}: give bytes, such as 4e9, or None for half of what is free", code="memory-size"
+        )
     return float(limit)
 
 

@@ -55,28 +55,36 @@ def rank_of(values: NDArray[np.float64], cut: Cut, energy: float, rows: int) -> 
         return int(np.argmax(clipped[:last] / clipped[1 : last + 1])) + 1
     if isinstance(cut, (int, np.integer)):
         if cut < 1:
-            raise InputError(f"the cut is a rank of {cut}: give at least 1")
+            raise InputError(f"the cut is a rank of {cut}: give at least 1", code="cut-range")
         if cut > len(values):
             if len(values) < rows:
-                raise InputError(f"the cut is at rank {cut}, but {len(values)} singular values are known: ask for more")
+                raise InputError(
+                    f"the cut is at rank {cut}, but {len(values)} singular values are known: ask for more",
+                    code="too-few-values",
+                )
             return len(values)
         return int(cut)
     if not 0 < cut < 1:
-        raise InputError(f"the cut is {cut}: give a share of the energy between 0 and 1, a rank, or 'gap'")
+        raise InputError(
+            f"the cut is {cut}: give a share of the energy between 0 and 1, a rank, or 'gap'", code="cut-range"
+        )
     held = np.cumsum(np.square(values))
     enough = held >= cut * energy * (1 - 1e-12)
     if not enough.any():
         if len(values) < rows:
             raise InputError(
                 f"the {len(values)} leading singular values hold {held[-1] / energy:.0%} of the energy, not {cut:.0%}: "
-                "ask for more of them, or cut at a rank"
+                "ask for more of them, or cut at a rank",
+                code="too-few-values",
             )
         return len(values)
     return int(np.argmax(enough)) + 1
 
 
 def _unknown(cut: Any) -> InputError:
-    return InputError(f"unknown cut {cut!r}: give a rank such as 10, a share of the energy such as 0.9, or 'gap'")
+    return InputError(
+        f"unknown cut {cut!r}: give a rank such as 10, a share of the energy such as 0.9, or 'gap'", code="unknown-cut"
+    )
 
 
 log = logging.getLogger("crust")
@@ -161,7 +169,7 @@ def spectrum(
     """
     choices(method, METHODS, "method")
     if isinstance(k, bool) or not hasattr(k, "__index__") or int(k) < 1:
-        raise InputError(f"k is {k!r}: give a whole number of singular values, at least 1")
+        raise InputError(f"k is {k!r}: give a whole number of singular values, at least 1", code="k-range")
     inputs = inputs_of(data)
     small = Jacobian(model, inputs, torch.float32, memory_limit)
     numbers = small.shape[0] * small.shape[1]
@@ -175,7 +183,8 @@ def spectrum(
         if 32 * numbers > memory_of(memory_limit):
             raise InputError(
                 f"the whole Jacobian, {small.shape[0]} x {small.shape[1]}, takes {shown(32 * numbers)} to decompose, "
-                f"and {shown(small.memory)} may be used: use method='lanczos', or fewer examples"
+                f"and {shown(small.memory)} may be used: use method='lanczos', or fewer examples",
+                code="memory",
             )
         return exact_spectrum(Jacobian(model, inputs, torch.float64, memory_limit), vectors)
     if method == "gram":
@@ -243,7 +252,8 @@ def lanczos_spectrum(
         raise InputError(
             f"the {k} leading singular values of a {n} x {m} Jacobian take at least "
             f"{shown(2 * (max(2, -(-k // block)) * each + 12.0 * block * m))}, and {shown(jacobian.memory)} may be "
-            "used: ask for fewer values, or for fewer examples"
+            "used: ask for fewer values, or for fewer examples",
+            code="memory",
         )
     if by_rows and 4.0 * jacobian.outputs * m * jacobian.dtype.itemsize > jacobian.memory / 2:
         by_rows = False

@@ -50,11 +50,13 @@ def read_verified(path: str | Path) -> dict[str, Any] | None:
         version = found["version"]
         lacking = [name for name in KEYS if name not in found] if version == VERSION else []
     except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(f"{path} cannot be read: remove it, and verify the audit again") from None
+        raise InputError(f"{path} cannot be read: remove it, and verify the audit again", code="damaged-file") from None
     if version != VERSION:
-        raise InputError(f"{path} is of version {version}, not {VERSION}: remove it, and verify the audit again")
+        raise InputError(
+            f"{path} is of version {version}, not {VERSION}: remove it, and verify the audit again", code="version"
+        )
     if lacking:
-        raise InputError(f"{path} has no {lacking[0]}: remove it, and verify the audit again")
+        raise InputError(f"{path} has no {lacking[0]}: remove it, and verify the audit again", code="damaged-file")
     return dict(found)
 
 
