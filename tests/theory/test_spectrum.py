@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from tests.refusals import refused
 from tests.theory.common import normal, small_net
 from torch import nn
 
@@ -157,28 +158,28 @@ def nan_net() -> nn.Module:
 
 
 @pytest.mark.parametrize(
-    ("model", "options", "message"),
+    ("model", "options", "code"),
     [
-        (nn.Flatten(), {}, "no parameters that are trained"),
-        (nan_net(), {}, "'0.weight' of the model are not finite"),
-        (small_net(1), {"k": 0}, "k is 0"),
-        (small_net(1), {"method": "lancos"}, "did you mean 'lanczos'"),
-        (small_net(1), {"method": "exact", "memory_limit": 1000}, "use method='lanczos'"),
-        (small_net(1), {"method": "lanczos", "memory_limit": 1000}, "ask for fewer values"),
-        (small_net(1), {"memory_limit": -1}, "memory_limit is -1"),
-        (nn.Linear(7, 1), {}, "cannot take these examples"),
+        (nn.Flatten(), {}, "no-parameters"),
+        (nan_net(), {}, "not-finite"),
+        (small_net(1), {"k": 0}, "k-range"),
+        (small_net(1), {"method": "lancos"}, "unknown-method"),
+        (small_net(1), {"method": "exact", "memory_limit": 1000}, "memory"),
+        (small_net(1), {"method": "lanczos", "memory_limit": 1000}, "memory"),
+        (small_net(1), {"memory_limit": -1}, "memory-size"),
+        (nn.Linear(7, 1), {}, "model-input"),
     ],
 )
-def test_bad_input_gets_a_sentence(model, options, message):
-    with pytest.raises(InputError, match=message) as error:
+def test_bad_input_gets_a_sentence(model, options, code):
+    with refused(code) as error:
         spectrum(model, normal(8, 6), **options)
     assert "\n" not in str(error.value)
 
 
 def test_no_examples_and_wrong_outputs():
-    with pytest.raises(InputError, match="no examples"):
+    with refused("empty"):
         spectrum(small_net(1), torch.zeros(0, 6))
-    with pytest.raises(InputError, match="not finite"):
+    with refused("not-finite"):
         spectrum(small_net(1), torch.full((2, 6), torch.inf))
 
 
@@ -192,5 +193,5 @@ def test_cuts():
             found.rank(cut)
     part = spectrum(small_net(1), normal(50, 6), 3, method="lanczos")
     for cut in (20, 0.9999):
-        with pytest.raises(InputError, match="ask for more"):
+        with refused("too-few-values"):
             part.rank(cut)
