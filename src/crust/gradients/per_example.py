@@ -51,10 +51,7 @@ def squared(outputs: Tensor, y: Tensor) -> Tensor:
 
 
 # Every loss by its name.
-LOSSES = {
-    "cross-entropy": Loss(label_cross_entropy, probability_residual),
-    "squared": Loss(squared, distance),
-}
+LOSSES = {"cross-entropy": Loss(label_cross_entropy, probability_residual), "squared": Loss(squared, distance)}
 
 
 def label_certainty(logits: Tensor, y: Tensor, loss: str) -> dict[str, Tensor]:

@@ -11,13 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from crust._util.torch_modules import (
-    device_of,
-    evaluate_batches,
-    forward_logits,
-    last_linear,
-    slice_batch,
-)
+from crust._util.torch_modules import device_of, evaluate_batches, forward_logits, last_linear, slice_batch
 from crust.errors import InputError, choices
 from crust.gradients.per_example import (
     LOSSES,

@@ -244,10 +244,7 @@ class Reference:
         norm = abs(float(np.sqrt(subset.weights).max()) * subset.norm - self.norm)
         top = max(self.norm, np.finfo(np.float64).tiny)
         return Errors(
-            norm,
-            norm / top,
-            far / top**2,
-            gap / self.gradient if self.gradient else (0.0 if gap == 0 else np.inf),
+            norm, norm / top, far / top**2, gap / self.gradient if self.gradient else (0.0 if gap == 0 else np.inf)
         )
 
 

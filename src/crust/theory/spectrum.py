@@ -340,23 +340,13 @@ class Leading:
 
 
 def leading(apply: Apply, columns: int, k: int, *, block: int, steps: int, tolerance: float, start: Tensor) -> Leading:
-    """The k leading singular values of J.
+    """The k leading singular values of J, with `columns` columns.
 
     Args:
         apply: for orthonormal vectors V, (m, b), the pair J V and Jᵀ J V.
-        columns: m.
-        k: how many values.
-        block: vectors in a block.
         steps: at most so many blocks.
         tolerance: stop when no error is above this share of the largest value.
         start: (m, b) random numbers.
-
-    Example:
-        >>> J = torch.diag(torch.tensor([3.0, 2.0, 2.0, 1.0])).double()
-        >>> noise = torch.randn(4, 2, generator=torch.Generator().manual_seed(0)).double()
-        >>> found = leading(lambda V: (J @ V, J.T @ J @ V), 4, 3, block=2, steps=9, tolerance=1e-9, start=noise)
-        >>> [round(value, 6) for value in found.values.tolist()]
-        [3.0, 2.0, 2.0]
     """
     basis = [torch.linalg.qr(start[:, : min(block, columns)])[0]]
     images: list[Tensor] = []

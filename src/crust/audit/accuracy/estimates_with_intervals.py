@@ -105,9 +105,6 @@ def estimate_accuracy(
         dropped: the share of all examples that was left out when labels were injected.
         surest: what the surest examples say; nothing, where it is left out.
 
-    Returns:
-        What `verified.json` holds, but for the facts about the run.
-
     Example:
         >>> rng = np.random.default_rng(0)
         >>> true = rng.integers(0, 2, 1000)
