@@ -10,7 +10,7 @@ from typing import Any
 
 from crust.errors import InputError
 from crust.experiments.outputs.table_markdown import markdown
-from crust.experiments.paper.table1 import own_settings
+from crust.experiments.paper.tables_and_figures import own_settings
 from crust.methods import METHODS
 from results.methods_reading import HALF, reading
 from results.tables import INTRODUCTION, NOISES, bold_best, cell, is_ceiling, of_runs, passes, runs

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import mean
 from typing import Any
 
-from crust.experiments.paper.table1 import own_settings
+from crust.experiments.paper.tables_and_figures import own_settings
 from results.tables import NOISES, of_runs, passes, runs
 
 Lines = Sequence[dict[str, Any]]

@@ -18,10 +18,12 @@ from typing import Any
 
 from crust._util.atomic_write import write_atomic
 from crust.errors import InputError
-from crust.experiments.grid import run_all
+from crust.experiments.engines import LocalGrid
+from crust.experiments.grid import run_grid
 from crust.experiments.outputs.table_markdown import markdown
 from crust.experiments.results_file import read_results
 from crust.experiments.specs import make
+from crust.experiments.task import Event, Work
 from crust.runs.checkpoints import reopen
 from crust.theory.diagnose import diagnose
 from crust.theory.plots import shown_cut, write_picture
@@ -47,6 +49,21 @@ def specs(seed: int = 0, scale: str = "cpu") -> list[dict[str, Any]]:
         for method in METHODS
         for model, more in MODELS.items()
     ]
+
+
+def train_all(work: Work) -> int:
+    """Train what has no result yet, one run after another; the number of those that failed."""
+    failed = []
+
+    def tell(event: Event) -> None:
+        if event.kind != "epoch":
+            print(event.kind, event.spec["method"], event.spec["model"], event.error)
+        if event.kind == "failed":
+            failed.append(event)
+
+    with LocalGrid() as engine:
+        run_grid(specs(), engine, work, tell, retry_failed=True)
+    return len(failed)
 
 
 def ask(folder: Path, spec: dict[str, Any] | None, data_dir: str | None, **options: Any) -> dict[str, Any]:
@@ -202,7 +219,8 @@ def main(words: Sequence[str] | None = None) -> int:
     options = parser.parse_args(words)
     if options.what == "train":
         results = options.results or options.folder / "theory.jsonl"
-        return run_all(specs(), results, options.folder, data_dir=options.data_dir, keep_every=KEEP_EVERY)
+        data_dir = None if options.data_dir is None else Path(options.data_dir)
+        return train_all(Work(results, options.folder, data_dir, keep_every=KEEP_EVERY))
     known = {} if options.results is None else {line["key"]: line["spec"] for line in read_results(options.results)}
     runs = [run for run in options.runs if (run / "config.yaml").is_file()]
     if not runs:

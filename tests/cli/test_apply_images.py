@@ -17,7 +17,7 @@ from crust._util.output_files import write_table
 from crust.corrections import move_image_files as moving
 from crust.corrections.move_image_files import Move
 from crust.data import table_io
-from crust.data.image_files import check_inside
+from crust.data.image_folder import check_inside
 from crust.errors import InputError
 from crust.report.previews import Gone
 from crust.runs.data import looks_of
@@ -89,7 +89,7 @@ def test_a_backslash_is_a_letter_here(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["cat/a\\b.png", "C:/secret/a.png", "cat/..\\..\\a.png"])
 def test_on_windows_it_is_a_slash(monkeypatch, name):
-    monkeypatch.setattr("crust.data.image_files.WINDOWS", True)
+    monkeypatch.setattr("crust.data.image_folder.WINDOWS", True)
     with pytest.raises(InputError, match="is no image in a class folder"):
         check_inside(name)
 

@@ -12,7 +12,7 @@ import yaml
 
 from crust.cli import main
 from crust.data import load, load_new
-from crust.data.named.cifar import CLASSES, MEAN
+from crust.data.cifar import CLASSES, MEAN
 from crust.errors import InputError
 from crust.noise import NoisyLabels
 from crust.runs.data import labels_of_spec

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from crust.data import load, load_new
-from crust.data.table_encoder import MAX_CATEGORIES, TableEncoder
+from crust.data.table_dataset import MAX_CATEGORIES, TableEncoder
 from crust.errors import InputError
 
 CSV = """age,town,member,label

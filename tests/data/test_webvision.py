@@ -11,8 +11,8 @@ from PIL import Image
 from scipy.io import savemat
 from tests.data.webvision_files import SYNSETS, write_webvision
 
-from crust.data import batches, image_files, load, load_new
-from crust.data.named.webvision import read_synsets
+from crust.data import batches, image_folder, load, load_new
+from crust.data.webvision import read_synsets
 from crust.errors import InputError
 
 NAMES = ["tench", "goldfish", "great white shark"]
@@ -97,7 +97,7 @@ def test_a_limit_takes_from_every_class_in_turn(made):
 
 def test_large_folders_say_how_far_they_are(made, monkeypatch, caplog):
     for name, seconds in (("AFTER", -1.0), ("EVERY", 1000.0)):
-        monkeypatch.setattr(image_files, name, seconds)
+        monkeypatch.setattr(image_folder, name, seconds)
     with caplog.at_level(logging.INFO, logger="crust.data"):
         load("webvision", data_dir=made, image_size=32, skip_broken=True)
     assert [text for text in caplog.messages if "looked at" in text] == [

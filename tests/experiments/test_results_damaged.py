@@ -20,7 +20,7 @@ from tests.experiments.test_results_file import SPEC, one, text
 from crust.errors import InputError
 from crust.experiments import append, read_results
 from crust.experiments.grid import without_result
-from crust.experiments.runtime import Estimates
+from crust.experiments.preflight import Estimates
 
 COST = {"forward": 10, "backward": 3, "seconds": {"epoch": 1.0}}
 

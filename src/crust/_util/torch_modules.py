@@ -16,8 +16,6 @@ from torch import Tensor, nn
 
 from crust.errors import InputError, choices
 
-__all__ = ["check_outputs", "device_of", "evaluating", "last_linear", "logits_of", "training"]
-
 
 def logits_of(output: Any) -> Tensor:
     """The logits in what a network returned: the tensor itself, or its `.logits` (or the key `"logits"`).
@@ -88,12 +86,7 @@ def unwrapped(model: nn.Module) -> nn.Module:
 
 
 def device_of(model: nn.Module) -> torch.device:
-    """The device of a network: that of its first parameter or buffer, else the CPU.
-
-    Example:
-        >>> device_of(nn.Linear(2, 3))
-        device(type='cpu')
-    """
+    """The device of a network: that of its first parameter or buffer, else the CPU."""
     for tensor in (*model.parameters(), *model.buffers()):
         return tensor.device
     return torch.device("cpu")
@@ -133,13 +126,6 @@ def training(model: nn.Module) -> Iterator[None]:
 
     Args:
         model: the network; the flags of its modules are put back afterwards.
-
-    Example:
-        >>> model = nn.BatchNorm1d(1).eval()
-        >>> with training(model):
-        ...     _ = model(torch.ones(4, 1))
-        >>> model.training, model.running_mean.item() > 0
-        (False, True)
     """
     with _flags(model, True), torch.no_grad():
         yield

@@ -31,10 +31,6 @@ class AppliedCorrections:
         examples: how many there are in all.
         moved: image files that were moved now.
         moved_before: those that had been moved before.
-
-    Example:
-        >>> AppliedCorrections("table", Path("corrected.csv"), changed=3, examples=100).changed
-        3
     """
 
     form: str
@@ -171,12 +167,7 @@ def corrected_form(options: dict[str, Any]) -> str:
 
 
 def move_back_command(run: RunFolder, place: Path, data: str | None = None) -> str:
-    """The command that takes the moves of a list back: with all that says which list, and where the files are.
-
-    Example:
-        >>> move_back_command(RunFolder("runs/a"), Path("mine.csv"))
-        'crust apply runs/a --move-back -o mine.csv'
-    """
+    """The command that takes the moves of a list back: with all that says which list, and where the files are."""
     words = ["crust", "apply", str(run), "--move-back"]
     if place != run.moves_path:
         words += ["-o", str(place)]

@@ -14,28 +14,14 @@ from crust.review.decisions import Decision
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["corrected_labels", "decisions_table", "read_corrections"]
-
 SUFFIXES = (".csv", ".tsv", ".parquet")
 
 
 def decisions_table(decisions: Iterable[Decision], audit: pd.DataFrame, classes: Sequence[Any]) -> pd.DataFrame:
     """The decisions of a review, one row each, for people and for `read_corrections`.
 
-    Args:
-        decisions: from the review's store.
-        audit: what was reviewed.
-        classes: its classes.
-
-    Returns:
-        Columns: `index`, `id` (where there are any), `given`, `decision`, `corrected` (empty where it was skipped),
-        `who`, `at`.
-
-    Example:
-        >>> import pandas as pd
-        >>> audit = pd.DataFrame({"index": [0, 1], "given_label": ["cat", "dog"]})
-        >>> decisions_table([Decision(1, 1, "relabel", 0, "first", "")], audit, ["cat", "dog"])["corrected"].tolist()
-        ['cat']
+    Columns: `index`, `id` (where there are any), `given`, `decision`, `corrected` (empty where it was skipped), `who`,
+    `at`.
     """
     import pandas as pd
 
@@ -59,23 +45,13 @@ def decisions_table(decisions: Iterable[Decision], audit: pd.DataFrame, classes:
 
 
 def read_corrections(path: str | Path, audit: pd.DataFrame, classes: Sequence[Any]) -> dict[int, int]:
-    """New labels from a table: the class number of each example that has one.
+    """New labels from a table: by the example's index, the number of its new class; those that keep their label too.
 
     Args:
         path: .csv, .tsv or .parquet with a column `index` or `id`, and a column `corrected` (or `label`); what
             `crust review --export` writes. Rows without a corrected label are left out.
         audit: what is corrected.
         classes: its classes.
-
-    Returns:
-        By the example's index, the number of its new class; those that keep their label too.
-
-    Example:
-        >>> import tempfile, pandas as pd
-        >>> path = Path(tempfile.mkdtemp()) / "corrections.csv"
-        >>> _ = path.write_text("index,corrected\\n1,cat\\n")
-        >>> read_corrections(path, pd.DataFrame({"index": [0, 1], "given_label": ["cat", "dog"]}), ["cat", "dog"])
-        {1: 0}
     """
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
@@ -103,14 +79,7 @@ def read_corrections(path: str | Path, audit: pd.DataFrame, classes: Sequence[An
 
 
 def corrected_labels(corrections: dict[int, int], audit: pd.DataFrame, classes: Sequence[Any]) -> dict[int, int]:
-    """Only the corrections that change a label.
-
-    Example:
-        >>> import pandas as pd
-        >>> audit = pd.DataFrame({"index": [0, 1], "given_label": ["cat", "dog"]})
-        >>> corrected_labels({0: 0, 1: 0}, audit, ["cat", "dog"])
-        {1: 0}
-    """
+    """Only the corrections that change a label."""
     given = dict(
         zip(audit["index"].tolist(), column_codes(audit["given_label"], classes, "given_label").tolist(), strict=True)
     )

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from crust.data.labels import check_codes
 from crust.errors import InputError
 
-__all__ = ["Bundle", "Examples"]
-
 CHUNK = 1 << 24  # bytes hashed at a time
 
 

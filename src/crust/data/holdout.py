@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from crust.errors import InputError
 
-__all__ = ["hold_out"]
-
 
 def hold_out(labels: Any, share: float, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Hold out a share of the examples, the same share of every class, for choices that must be made without a test.

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from crust.data import matrix_io, table_io
 from crust.errors import InputError, choices
 
-__all__ = ["encode_labels", "read_labels"]
-
 log = logging.getLogger("crust.data")
 
 

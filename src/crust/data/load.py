@@ -9,13 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from crust.data import image_folder, npz_dataset, table_dataset
+from crust.data import cifar, digits, image_folder, npz_dataset, table_dataset, webvision
 from crust.data.examples import Bundle, Examples
 from crust.data.matrix_io import TABLES
-from crust.data.named import cifar, digits, webvision
 from crust.errors import InputError
-
-__all__ = ["load", "load_new"]
 
 NAMES = ("digits", "cifar10", "cifar100", "webvision")
 

@@ -15,8 +15,6 @@ import numpy as np
 from crust.data import table_io
 from crust.errors import InputError, choices
 
-__all__ = ["read_column", "read_matrix"]
-
 KEYED = (".npz", ".safetensors")
 TABLES = (".parquet", ".csv", ".tsv")
 SUFFIXES = (".npy", *KEYED, *TABLES)

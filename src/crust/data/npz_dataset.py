@@ -14,8 +14,6 @@ from crust.data.labels import check_classes, encode_labels
 from crust.data.matrix_io import open_npz, reading
 from crust.errors import InputError
 
-__all__ = ["from_arrays"]
-
 # The names that inputs and labels have in .npz files.
 TRAIN = (("x_train", "y_train"), ("train_images", "train_labels"), ("x", "y"), ("images", "labels"),
          ("features", "labels"))  # fmt: skip

@@ -15,8 +15,6 @@ from crust.data.labels import check_classes, encode_labels
 from crust.data.npz_dataset import from_arrays
 from crust.errors import InputError
 
-__all__ = ["from_dataset"]
-
 COMPARED_LABELS = 16  # items whose label is compared with `.targets`
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from crust._util.atomic_write import write_atomic
 from crust.errors import InputError
-from crust.experiments.engines import LocalGrid
 from crust.experiments.outputs.setting_diff import grid_cells
 from crust.experiments.outputs.table_summary import ResultIndex, Summary, summarise
 from crust.experiments.results_file import append, find, read_results
@@ -82,69 +81,8 @@ def run_grid(
         engine.run(list(held), work, lambda event: hear(event, last=True))
 
 
-def run_all(
-    specs: Iterable[Spec],
-    results: str | Path,
-    folder: str | Path,
-    *,
-    data_dir: str | Path | None = None,
-    human_labels: str | Path | None = None,
-    keep_every: int | None = None,
-    say: Callable[[str], None] = print,
-) -> int:
-    """Run what has no result yet, one after another in this process; what failed before is tried again.
-
-    Args:
-        specs: from `make`.
-        results: a .jsonl file; lines are added as runs end.
-        folder: where the runs' folders go. Several processes may work on one folder.
-        data_dir: where the datasets are.
-        human_labels: an .npz of people's labels.
-        keep_every: epochs between checkpoints that stay; None: only the newest two of each run.
-        say: told of every beginning and end.
-
-    Returns:
-        How many runs failed; their errors are in `error.json` of their folders.
-
-    Example:
-        >>> import tempfile
-        >>> from crust.experiments import make
-        >>> here = Path(tempfile.mkdtemp())
-        >>> specs = [make("erm", "symmetric:0.2", scale="smoke", epochs=1)]
-        >>> run_all(specs, here / "r.jsonl", here / "runs", say=lambda text: None), len(read_results(here / "r.jsonl"))
-        (0, 1)
-    """
-    failed = 0
-
-    def tell(event: Event) -> None:
-        nonlocal failed
-        name = f"{title(event.spec)} ({key(event.spec)})"
-        if event.kind == "begun":
-            say(f"begin {name}")
-        elif event.kind == "ended" and event.line is not None:
-            say(f"end {name}: {event.line['accuracy']}")
-        elif event.kind == "failed":
-            failed += 1
-            say(f"failed {name}: {event.error}")
-
-    def path(value: str | Path | None) -> Path | None:
-        return None if value is None else Path(value)
-
-    work = Work(Path(results), Path(folder), path(data_dir), path(human_labels), keep_every)
-    with LocalGrid() as engine:
-        run_grid(specs, engine, work, tell, retry_failed=True)
-    return failed
-
-
 def without_result(specs: Iterable[Spec], lines: Sequence[dict[str, Any]]) -> list[Spec]:
-    """The specifications without a result, each once.
-
-    Example:
-        >>> from crust.experiments import make
-        >>> one, other = make("erm", "true"), make("crust", "true")
-        >>> without_result([one, other, one], [{"key": key(other), "spec": other}]) == [one]
-        True
-    """
+    """The specifications without a result, each once."""
     there = {key(fill_defaults(line["spec"])) for line in lines}
     return [spec for name, spec in {key(spec): spec for spec in specs}.items() if name not in there]
 
@@ -156,13 +94,7 @@ def failures(specs: Iterable[Spec], folder: Path) -> dict[str, str]:
 
 
 def title(spec: Spec, run: str | None = None) -> str:
-    """A run in a few words.
-
-    Example:
-        >>> from crust.experiments import make
-        >>> title(make("erm", "symmetric:0.5", seed=1))
-        'cifar10 symmetric:0.5 erm seed 1'
-    """
+    """A run in a few words."""
     return f"{spec['data']} {spec['labels']} {run or spec['method']} seed {spec['experiment']['seed']}"
 
 

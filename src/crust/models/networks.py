@@ -16,9 +16,6 @@ from torch.nn.functional import avg_pool2d, pad, relu
 
 from crust.errors import InputError
 
-__all__ = ["ResNet", "mlp", "small_cnn"]
-
-
 Network = TypeVar("Network", bound=nn.Module)
 
 

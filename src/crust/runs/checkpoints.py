@@ -44,17 +44,6 @@ class Reopened:
         folder: the run's folder.
         train: the training examples with the labels that the run was given, as it was given them.
         truth: the true labels as numbers, where they are known.
-
-    Example:
-        >>> import tempfile
-        >>> from crust import data
-        >>> from crust.fitting import fit
-        >>> digits = data.load("digits", limit=100).train
-        >>> folder = tempfile.mkdtemp()
-        >>> _ = fit("mlp", digits, method="erm", epochs=2, run_dir=folder, keep_every=1)
-        >>> run = Reopened(folder, digits)
-        >>> run.epochs, len(run.examples)
-        ([0, 1, 2], 94)
     """
 
     def __init__(self, folder: str | Path, train: Examples, truth: NDArray[np.int64] | None = None):

@@ -130,8 +130,7 @@ def _looks_of_files(run: RunFolder, root: Path, table: Any) -> Looks:
 
 def _files_moved(run: RunFolder, base: Path, names: dict[int, str]) -> dict[int, str]:
     """Where files are that `crust apply --move` has moved since the audit."""
-    from crust.corrections import read_moves
-    from crust.corrections.move_image_files import done
+    from crust.corrections.move_image_files import done, read_moves
 
     try:
         moves = read_moves(run.moves_path)

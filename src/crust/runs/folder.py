@@ -166,15 +166,7 @@ class RunFolder:
         return History.load(self.history_path)
 
     def seconds(self) -> float:
-        """How long the training took.
-
-        Example:
-            >>> import tempfile
-            >>> run = RunFolder(tempfile.mkdtemp())
-            >>> _ = run.history_path.write_text('{"epoch": 0, "seconds": {"epoch": 2.0, "selection": 1.0}}\\n')
-            >>> run.seconds()
-            2.0
-        """
+        """How long the training took."""
         parts = [line.get("seconds", {}) for line in self.history()]
         # selection is a part of the epoch
         return float(sum(value for part in parts for name, value in part.items() if name != "selection"))
@@ -327,12 +319,7 @@ def json_value(value: Any) -> Any:
 
 
 def versions() -> dict[str, Any]:
-    """The versions of what computes, the platform, and the number of threads: none of it makes a run another run.
-
-    Example:
-        >>> sorted(versions())
-        ['crust', 'numpy', 'platform', 'python', 'threads', 'torch']
-    """
+    """The versions of what computes, the platform, and the number of threads: none of it makes a run another run."""
     import numpy as np
     import torch
 
@@ -354,11 +341,6 @@ def versions_so_far(begun: dict[str, Any], folder: Path) -> dict[str, Any]:
     Args:
         begun: `versions` and `resumed_with` of the run so far, as in its config.yaml; may be empty.
         folder: the run's folder, for the message.
-
-    Example:
-        >>> now = versions()
-        >>> versions_so_far({"versions": now}, Path("runs/a")) == {"versions": now}
-        True
     """
     now = versions()
     first, later = begun.get("versions") or now, list(begun.get("resumed_with") or [])

@@ -13,31 +13,13 @@ FILED = {"cifar10", "cifar100", "webvision"}  # datasets with a name and files
 FOLDER = Path(__file__).parent / "recipes"
 # What belongs to the command line; everything else in a recipe is a setting of the experiment or of the method.
 OPTIONS = (
-    "data",
-    "data_dir",
-    "test",
-    "label_column",
-    "image_size",
-    "limit",
-    "skip_broken",
-    "labels",
-    "true_labels",
-    "noise",
-    "model",
-    "method",
-    "validation",
-    "augment",
-    "trackers",
-)
+    "data", "data_dir", "test", "label_column", "image_size", "limit", "skip_broken", "labels", "true_labels", "noise",
+    "model", "method", "validation", "augment", "trackers",
+)  # fmt: skip
 
 
 def recipe_names() -> list[str]:
-    """The recipes that come with crust.
-
-    Example:
-        >>> recipe_names()
-        ['cifar10-paper', 'webvision-paper']
-    """
+    """The recipes that come with crust."""
     return sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 

@@ -23,12 +23,7 @@ STYLES = ("-", "--", ":", "-.")  # for those who do not see colours
 
 @dataclass(frozen=True)
 class Curve:
-    """One quantity over the epochs: its mean, and how far runs lie from it; None where it was not measured.
-
-    Example:
-        >>> Curve([0.5, None], [0.1, None]).points()
-        [(1, 0.5, 0.1)]
-    """
+    """One quantity over the epochs: its mean, and how far runs lie from it; None where it was not measured."""
 
     middle: Sequence[float | None]
     deviation: Sequence[float | None]  # 0 where there is one run

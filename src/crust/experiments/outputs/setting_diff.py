@@ -68,14 +68,7 @@ def _in_short(value: Any) -> str:
 
 @dataclass(frozen=True)
 class GivenCellSpec(TableCellSpec):
-    """A cell whose specification is there already.
-
-    Example:
-        >>> from crust.experiments.specs import make
-        >>> spec = make("erm", "true", epochs=3)
-        >>> GivenCellSpec("erm", "true", "erm", "true", given=spec).spec("any", 7)["experiment"]["seed"]
-        7
-    """
+    """A cell whose specification is there already."""
 
     given: Mapping[str, Any] = field(default_factory=dict)
 

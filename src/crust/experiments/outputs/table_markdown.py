@@ -45,12 +45,7 @@ def value(cell: TableCell | None, digits: int = 1) -> tuple[str, str]:
 
 
 def reported(of: Reported | None, digits: int = 1) -> str:
-    """The paper's number.
-
-    Example:
-        >>> reported(Reported(91.1, 0.2)), reported(None)
-        ('91.1 ± 0.2', '–')
-    """
+    """The paper's number."""
     return "–" if of is None else mean_sd(of.mean, of.deviation, digits)
 
 
@@ -80,14 +75,7 @@ def informed(summary: Summary) -> bool:
 
 
 def cost(cells: Iterable[TableCell], of: str) -> float | None:
-    """Passes or seconds relative to `erm`: the mean over a row's columns, each relative to its own `erm`.
-
-    Example:
-        >>> from crust.experiments.outputs.table_summary import TableCellSpec
-        >>> entry = TableCellSpec("erm", "a", "erm", "true")
-        >>> cost([TableCell(entry, passes=1.0), TableCell(entry, passes=2.0), TableCell(entry)], "passes")
-        1.5
-    """
+    """Passes or seconds relative to `erm`: the mean over a row's columns, each relative to its own `erm`."""
     known = [each for each in (getattr(cell, of) for cell in cells) if each is not None]
     return mean(known) if known else None
 

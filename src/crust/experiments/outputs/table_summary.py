@@ -7,18 +7,12 @@ from dataclasses import dataclass, field
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
-from crust.experiments.hardware import comparable
 from crust.experiments.specs import fill_defaults, key, make, seedless
 from crust.methods import METHODS
 
 
 class Reported(NamedTuple):
-    """What a paper reports: a mean in percent, and the standard deviation where one is given.
-
-    Example:
-        >>> Reported(91.1, 0.2).mean
-        91.1
-    """
+    """What a paper reports: a mean in percent, and the standard deviation where one is given."""
 
     mean: float
     deviation: float | None = None
@@ -72,14 +66,7 @@ def specs_of(entries: Iterable[TableCellSpec], scale: str, seeds: Iterable[int])
 
 
 class ResultIndex:
-    """Result lines by what was run, all seeds together.
-
-    Example:
-        >>> lines = [{"key": "x", "spec": make("erm", "true", seed=4), "accuracy": {"last": 0.5}}]
-        >>> found = ResultIndex(lines)
-        >>> list(found.runs(make("erm", "true"))), list(found.runs(make("mixup", "true")))
-        ([4], [])
-    """
+    """Result lines by what was run, all seeds together."""
 
     def __init__(self, lines: Iterable[dict[str, Any]]):
         self._lines: dict[str, dict[int, dict[str, Any]]] = {}
@@ -169,13 +156,7 @@ class TableCell:
 
 @dataclass(frozen=True)
 class Summary:
-    """A table: rows and columns in order, and a cell wherever something is asked for or there.
-
-    Example:
-        >>> empty = summarise("t", "T", "", [TableCellSpec("erm", "a", "erm", "true")], ResultIndex([]), "cpu", [0, 1])
-        >>> empty.rows, empty.columns, empty.cells["erm", "a"].missing, empty.missing, empty.wanted
-        (['erm'], ['a'], [0, 1], 2, 2)
-    """
+    """A table: rows and columns in order, and a cell wherever something is asked for or there."""
 
     name: str
     title: str
@@ -272,12 +253,7 @@ def summarise(
 
 
 def number_of(line: dict[str, Any], *path: str) -> float | None:
-    """A number inside a line, or None.
-
-    Example:
-        >>> number_of({"accuracy": {"last": 0.5}}, "accuracy", "last"), number_of({}, "accuracy", "last")
-        (0.5, None)
-    """
+    """A number inside a line, or None."""
     value: Any = line
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
@@ -289,12 +265,7 @@ def _known(line: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def passes_of_line(line: dict[str, Any]) -> float | None:
-    """Examples that went forward or backward through a network, where the line says so.
-
-    Example:
-        >>> passes_of_line({"cost": {"forward": 10, "backward": 3}})
-        13.0
-    """
+    """Examples that went forward or backward through a network, where the line says so."""
     forward, backward = (number_of(line, "cost", name) for name in ("forward", "backward"))
     return None if forward is None or backward is None else forward + backward
 
@@ -315,3 +286,20 @@ def _relative_cost(
         if ours is not None and theirs and (not alike or comparable(lines[seed], plain[seed])):
             found.append(ours / theirs)
     return mean(found) if found else None
+
+
+def comparable(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether the seconds of two result lines can be compared: one kind of machine, which they had to themselves.
+
+    Lines from before there was more than processor, threads and PyTorch are compared by these.
+
+    Example:
+        >>> a100, a10 = ({"machine": {"processor": "x86_64", "gpu": name}} for name in ("A100", "A10"))
+        >>> comparable(a100, a100), comparable(a100, a10)
+        (True, False)
+        >>> shared = {"machine": {"processor": "x86_64", "shared": True}}
+        >>> comparable(shared, shared)
+        False
+    """
+    ours, theirs = one.get("machine"), other.get("machine")
+    return ours == theirs and not (isinstance(ours, dict) and ours.get("shared"))
