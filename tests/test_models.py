@@ -7,7 +7,7 @@ from torch import nn
 
 from crust._util.torch_modules import check_outputs, last_linear
 from crust.errors import InputError
-from crust.models import MODELS, ResNet, build_model, preprocessing
+from crust.models import MODELS, ResNet, build_model
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -206,20 +206,6 @@ def test_timm_models(name, shape):
     model = build_model(name, in_shape=shape, classes=6)
     check_outputs(model, torch.zeros(2, *shape), 6)
     assert last_linear(model, torch.randn(2, *shape))[1].out_features == 6
-
-
-def test_timm_preprocessing():
-    from PIL import Image
-    from timm.data import create_transform
-
-    model = build_model("timm:test_vit", in_shape=(3, 160, 160), classes=2)
-    config = preprocessing(model)
-    assert config == preprocessing("timm:test_vit")
-    x = create_transform(**config)(Image.new("RGB", (200, 300)))
-    check_outputs(model, x[None], 2)
-    assert preprocessing(build_model("mlp", in_shape=(4,), classes=2)) is None
-    with pytest.raises(InputError, match="comes with its weights: build it, and ask the network"):
-        preprocessing("timm:hf-hub:someone/something")
 
 
 def test_pretrained_weights_only_where_they_are_asked_for(monkeypatch):

@@ -40,7 +40,9 @@ def logits_of(output: Any) -> Tensor:
         found = output.get("logits")
     if not isinstance(found, Tensor):
         kind = type(output).__name__
-        raise InputError(f"the model returns a {kind}: let it return the logits, or an object with .logits")
+        raise InputError(
+            f"the model returns a {kind}: let it return the logits, or an object with .logits", code="model-output"
+        )
     return found
 
 
@@ -124,8 +126,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 def training(model: nn.Module) -> Iterator[None]:
     """Run a network in train mode without gradients: BatchNorm statistics and random states move as in training.
 
-    Args:
-        model: the network; the flags of its modules are put back afterwards.
+    The flags of its modules are put back afterwards.
     """
     with _flags(model, True), torch.no_grad():
         yield
@@ -204,10 +205,13 @@ def last_linear(model: nn.Module, sample: Any, name: str | None = None) -> tuple
     if name is not None:
         if name not in candidates and name in dict(model.named_modules()):
             kind = type(model.get_submodule(name)).__name__
-            raise InputError(f"the layer {name!r} is a {kind}: name an nn.Linear, one of {_last_names(candidates)}")
+            raise InputError(
+                f"the layer {name!r} is a {kind}: name an nn.Linear, one of {_last_names(candidates)}",
+                code="last-layer",
+            )
         return name, candidates[choices(name, candidates, "layer")]
     if not candidates:
-        raise InputError("the model has no linear layer: use the proxy 'logits', which needs none")
+        raise InputError("the model has no linear layer: use the proxy 'logits', which needs none", code="last-layer")
 
     calls: list[tuple[str, Tensor]] = []
     # An activation in place would change the output after the call: hence the copies.
@@ -226,7 +230,8 @@ def last_linear(model: nn.Module, sample: Any, name: str | None = None) -> tuple
             return key, candidates[key]
     raise InputError(
         f"no linear layer of the model gives its output: name the last layer, one of {_last_names(candidates)}, "
-        "or use the proxy 'logits', which needs none"
+        "or use the proxy 'logits', which needs none",
+        code="last-layer",
     )
 
 
@@ -268,7 +273,8 @@ def check_outputs(model: nn.Module, sample: Any, classes: int) -> None:
         except Exception as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise InputError(
-                f"the model cannot take an example of shape {tuple(first.shape[1:])}: {reason.rstrip('.')}"
+                f"the model cannot take an example of shape {tuple(first.shape[1:])}: {reason.rstrip('.')}",
+                code="model-input",
             ) from error
     logits = logits_of(output)
     if logits.shape in ((n,), (n, 1)) and classes == 1:
@@ -276,10 +282,12 @@ def check_outputs(model: nn.Module, sample: Any, classes: int) -> None:
     if logits.ndim != 2 or len(logits) != n:
         raise InputError(
             f"the model gives an output of shape {tuple(logits.shape)} for {n} examples: "
-            f"let it return logits of shape ({n}, {classes})"
+            f"let it return logits of shape ({n}, {classes})",
+            code="model-output",
         )
     if logits.shape[1] != classes:
         raise InputError(
             f"the model has {logits.shape[1]} outputs, but the data has {classes} classes: "
-            f"give the model {classes} outputs"
+            f"give the model {classes} outputs",
+            code="model-classes",
         )

@@ -55,7 +55,9 @@ def read_corrections(path: str | Path, audit: pd.DataFrame, classes: Sequence[An
     """
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"cannot read corrections from {path}: give a file ending in {', '.join(SUFFIXES)}")
+        raise InputError(
+            f"cannot read corrections from {path}: give a file ending in {', '.join(SUFFIXES)}", code="file-type"
+        )
     from crust.data import table_io
 
     with matrix_io.reading(path):
@@ -64,7 +66,8 @@ def read_corrections(path: str | Path, audit: pd.DataFrame, classes: Sequence[An
     label = next((name for name in ("corrected", "label") if name in names), None)
     if label is None or not {"index", "id"} & set(names):
         raise InputError(
-            f"{path.name} has the columns {table_io.listed(names)}: corrections need index (or id) and corrected"
+            f"{path.name} has the columns {table_io.listed(names)}: corrections need index (or id) and corrected",
+            code="missing-column",
         )
     values = table.column(label).to_pylist()
     rows = [row for row, value in enumerate(values) if value is not None and str(value).strip() != ""]
@@ -73,7 +76,10 @@ def read_corrections(path: str | Path, audit: pd.DataFrame, classes: Sequence[An
     found: dict[int, int] = {}
     for row, index in zip(rows, indices, strict=True):
         if index in found:
-            raise InputError(f"row {row} of {path.name} corrects example {index} a second time: leave one of them out")
+            raise InputError(
+                f"row {row} of {path.name} corrects example {index} a second time: leave one of them out",
+                code="duplicate-example",
+            )
         found[index] = known[choices(as_name(values[row], known), known, f"class in row {row} of {path.name}")]
     return found
 
@@ -102,20 +108,27 @@ def _indices(table: Any, rows: list[int], audit: pd.DataFrame, file: str) -> lis
             if index not in known:
                 raise InputError(
                     f"row {row} of {file} names the example {given['index'][row]!r}, which the audit does not have: "
-                    f"its indices go from {min(known)} to {max(known)}"
+                    f"its indices go from {min(known)} to {max(known)}",
+                    code="unknown-example",
                 )
         if ids is not None:
             name = str(given["id"][row])
             if name not in ids:
-                raise InputError(f"row {row} of {file} names {name!r}, which the audit does not have: check the id")
+                raise InputError(
+                    f"row {row} of {file} names {name!r}, which the audit does not have: check the id",
+                    code="unknown-example",
+                )
             if index is not None and ids[name] != index:
                 raise InputError(
                     f"row {row} of {file} names example {index} and {name!r}, which is example {ids[name]}: "
-                    "give the corrections of this run"
+                    "give the corrections of this run",
+                    code="unknown-example",
                 )
             index = ids[name]
         if index is None:
-            raise InputError(f"{file} names examples by id, but the audit has none: give a column index")
+            raise InputError(
+                f"{file} names examples by id, but the audit has none: give a column index", code="unknown-example"
+            )
         found.append(int(index))
     return found
 

@@ -58,11 +58,13 @@ def batches(
     """
     rows = np.arange(len(examples)) if order is None else np.asarray(order, dtype=np.int64)
     if rows.ndim != 1 or (rows.size and not (rows.min() >= 0 and rows.max() < len(examples))):
-        raise InputError(f"the order does not fit {len(examples)} examples: give positions below that")
+        raise InputError(
+            f"the order does not fit {len(examples)} examples: give positions below that", code="index-range"
+        )
     if batch_size < 1:
-        raise InputError(f"the batch size is {batch_size}: give at least 1")
+        raise InputError(f"the batch size is {batch_size}: give at least 1", code="batch-size-range")
     if augment and generator is None and examples.kind != "features":
-        raise InputError("augmentation draws random numbers: give a generator")
+        raise InputError("augmentation draws random numbers: give a generator", code="missing-generator")
     parts = [rows[start : start + batch_size] for start in range(0, len(rows), batch_size)]
     if examples.kind == "dataset":
         found = _from_dataset(examples, parts, augment, generator, device, workers)
@@ -136,7 +138,8 @@ def _collate(inputs: list[Any], rows: list[int]) -> Any:
     except TypeError:
         raise InputError(
             f"item {rows[0]} of the dataset is a {type(inputs[0]).__name__}: "
-            "give the dataset a transform that makes tensors"
+            "give the dataset a transform that makes tensors",
+            code="dataset-item",
         ) from None
     except (RuntimeError, ValueError):
         shapes = [getattr(x, "shape", None) for x in inputs]
@@ -145,7 +148,8 @@ def _collate(inputs: list[Any], rows: list[int]) -> Any:
             raise
         raise InputError(
             f"items {rows[0]} and {rows[other]} of the dataset have different shapes, {tuple(shapes[0] or ())} and "
-            f"{tuple(shapes[other] or ())}: bring all to one"
+            f"{tuple(shapes[other] or ())}: bring all to one",
+            code="dataset-item",
         ) from None
 
 

@@ -48,7 +48,9 @@ def load_folder(
     listing = list_classes(base)
     classes = sorted(set(listing.folders))
     if len(classes) < 2:
-        raise InputError(f"{base} has images of one class only, {classes[0]!r}: training needs at least two")
+        raise InputError(
+            f"{base} has images of one class only, {classes[0]!r}: training needs at least two", code="one-class"
+        )
     total, rows = len(listing.files), np.arange(len(listing.files))
     if limit is not None and limit < total:
         rows = round_robin(listing.folders, limit)
@@ -67,7 +69,7 @@ def load_new_folder(root: Path, encoding: dict[str, Any], skip_broken: bool = Fa
     """New images, in class folders or not; labels are known where the folder has the name of a class."""
     files = list_images(root)
     if not files:
-        raise InputError(f"{root} has no images: give a folder with files such as *.jpg or *.png")
+        raise InputError(f"{root} has no images: give a folder with files such as *.jpg or *.png", code="no-images")
     classes, (channels, size, _) = [str(c) for c in encoding["classes"]], encoding["shape"]
     folders = [Path(file).parts[0] if "/" in file else "" for file in files]
     names = {**{name: name for name in classes}, **encoding.get("folders", {})}
@@ -95,7 +97,7 @@ def list_classes(root: Path) -> Listing:
         names += [folder.name] * len(found)
     if not files:
         what = "images, but no class folders" if list_images(root) else "no class folders with images"
-        raise InputError(f"{root} has {what}: put the images of each class into a folder of its name")
+        raise InputError(f"{root} has {what}: put the images of each class into a folder of its name", code="no-images")
     return Listing(root, files, names)
 
 
@@ -117,7 +119,8 @@ def read_images(
         bad = {i: image for i, image in enumerate(images) if isinstance(image, InputError)}
     else:
         reasons = in_threads(lambda file: broken_image(listing.root / file), listing.files)
-        bad = {i: _unreadable_image(listing, i, reason) for i, reason in enumerate(reasons) if reason is not None}
+        paths = [listing.root / file for file in listing.files]
+        bad = {i: _unreadable_image(paths[i], reason) for i, reason in enumerate(reasons) if reason is not None}
     if bad:
         _report(bad, listing, skip_broken)
     kept = np.array([i for i in range(len(dataset)) if i not in bad], dtype=np.int64)
@@ -138,7 +141,7 @@ def read_images(
 def check_size(size: int | None) -> int | None:
     """The side of the images in pixels, or None."""
     if size is not None and (isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 4):
-        raise InputError(f"the image size is {size!r}: give the side in pixels, such as 224")
+        raise InputError(f"the image size is {size!r}: give the side in pixels, such as 224", code="image-size")
     return None if size is None else int(size)
 
 
@@ -170,10 +173,10 @@ def _or_error(dataset: FolderImages, position: int) -> Any:
         return error
 
 
-def _unreadable_image(listing: Listing, position: int, reason: str) -> InputError:
-    path = listing.root / listing.files[position]
+def _unreadable_image(path: Path, reason: str) -> InputError:
     return InputError(
-        f"{path} cannot be read as an image ({reason}): repair it, or leave it out with skip_broken (--skip-broken)"
+        f"{path} cannot be read as an image ({reason}): repair it, or leave it out with skip_broken (--skip-broken)",
+        code="broken-image",
     )
 
 
@@ -181,9 +184,11 @@ def _report(bad: dict[int, InputError], listing: Listing, skip_broken: bool) -> 
     first = next(iter(bad.values()))
     if not skip_broken:
         more = f"; {len(bad) - 1} more are broken too" if len(bad) > 1 else ""
-        raise InputError(f"{first}{more}")
+        raise InputError(f"{first}{more}", code="broken-image")
     if len(bad) == len(listing.files):
-        raise InputError(f"none of the {len(bad)} images in {listing.root} can be read: give others")
+        raise InputError(
+            f"none of the {len(bad)} images in {listing.root} can be read: give others", code="broken-image"
+        )
     for position in bad:
         log.warning("left out: %s is broken", listing.root / listing.files[position])
 
@@ -269,10 +274,7 @@ def open_image(path: Path, channels: int = 3) -> Any:
                 image = image.convert("RGBA")
             return image.convert("L" if channels == 1 else "RGB")
     except Exception as error:  # PIL raises all kinds of errors on a broken file
-        raise InputError(
-            f"{path} cannot be read as an image ({_reason(error)}): repair it, or leave it out with skip_broken "
-            "(--skip-broken)"
-        ) from None
+        raise _unreadable_image(path, _reason(error)) from None
 
 
 def broken_image(path: Path) -> str | None:
@@ -321,7 +323,9 @@ def list_images(folder: Path) -> list[str]:
         try:
             name.encode()
         except UnicodeEncodeError:  # before a long training, since no table or page could name it
-            raise InputError(f"the name {os.fsencode(name)!r} in {folder.parent} is not UTF-8: rename it") from None
+            raise InputError(
+                f"the name {os.fsencode(name)!r} in {folder.parent} is not UTF-8: rename it", code="not-utf8"
+            ) from None
     return sorted(found)
 
 
@@ -339,7 +343,7 @@ def check_inside(name: str) -> None:
     # On Windows a backslash is a slash, and a colon ends the name of a drive; elsewhere both are letters.
     foreign = WINDOWS and any(sign in name for sign in "\\:")
     if len(parts) < 2 or ".." in parts or name.startswith("/") or "\0" in name or foreign:
-        raise InputError(f"{name!r} is no image in a class folder: give names such as cat/a.jpg")
+        raise InputError(f"{name!r} is no image in a class folder: give names such as cat/a.jpg", code="outside-folder")
 
 
 def is_hidden(name: str) -> bool:

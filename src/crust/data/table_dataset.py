@@ -36,7 +36,9 @@ def load_table(
     check_classes(codes, classes, f"the labels of {path.name}")
     used = [choices(name, names, f"column of {path.name}") for name in columns or names if name != label]
     if not used:
-        raise InputError(f"{path.name} has no column besides the labels: give at least one to learn from")
+        raise InputError(
+            f"{path.name} has no column besides the labels: give at least one to learn from", code="no-columns"
+        )
     encoder = TableEncoder.fit(table, used, path.name)
     train = _table_examples(encoder.transform(table, path.name), codes, classes)
     encoding = {
@@ -71,7 +73,8 @@ def _label(name: str | None, names: list[str], file: str) -> str:
         return DEFAULT_LABEL_COLUMN
     raise InputError(
         f"{file} has no column {DEFAULT_LABEL_COLUMN!r}: say which one holds the labels with label_column "
-        f"(--label-column); it has {table_io.listed(names)}"
+        f"(--label-column); it has {table_io.listed(names)}",
+        code="missing-column",
     )
 
 
@@ -127,7 +130,9 @@ class TableEncoder:
         found = [FIT[kinds[name]](table, name, file) for name in names]
         columns = [column for column in found if column is not None]
         if not columns:
-            raise InputError(f"{file} has no column to learn from besides the labels: give at least one")
+            raise InputError(
+                f"{file} has no column to learn from besides the labels: give at least one", code="no-columns"
+            )
         return cls(columns)
 
     @property
@@ -177,7 +182,10 @@ def _number_column(table: Any, name: str, file: str) -> NDArray[np.float64]:
         return np.full(len(values), np.nan)
     found = table_io.column_block(values, f"column {name!r} of {file}")[:, 0].astype(np.float64)
     if np.isinf(found).any():
-        raise InputError(f"column {name!r} of {file} is infinite in row {int(np.isinf(found).argmax())}: correct it")
+        raise InputError(
+            f"column {name!r} of {file} is infinite in row {int(np.isinf(found).argmax())}: correct it",
+            code="not-finite",
+        )
     return found
 
 
@@ -265,7 +273,9 @@ def _list_column(table: Any, name: str, file: str) -> NDArray[np.float64]:
     found = table_io.column_block(table.column(name), f"column {name!r} of {file}").astype(np.float64)
     bad = ~np.isfinite(found).all(axis=1)
     if bad.any():
-        raise InputError(f"row {int(bad.argmax())} of column {name!r} of {file} holds values that are no numbers")
+        raise InputError(
+            f"row {int(bad.argmax())} of column {name!r} of {file} holds values that are no numbers", code="not-finite"
+        )
     return found
 
 
@@ -281,7 +291,8 @@ def _transform_list(table: Any, column: dict[str, Any], file: str) -> NDArray[np
     if values.shape[1] != len(column["mean"]):
         raise InputError(
             f"column {column['name']!r} of {file} holds lists of {values.shape[1]} numbers, "
-            f"but in training they had {len(column['mean'])}"
+            f"but in training they had {len(column['mean'])}",
+            code="list-length",
         )
     return (values - np.array(column["mean"])) / np.array(column["std"])
 

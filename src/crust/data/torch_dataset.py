@@ -38,14 +38,19 @@ def from_dataset(dataset: Any, labels: Any = None, classes: Sequence[Any] | None
         (array([0, 1, 0]), ['cat', 'dog'])
     """
     if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
-        raise InputError(f"{type(dataset).__name__} has no len() or no [i]: give a map-style dataset")
+        raise InputError(
+            f"{type(dataset).__name__} has no len() or no [i]: give a map-style dataset", code="not-a-dataset"
+        )
     if len(dataset) == 0:
-        raise InputError("the dataset is empty: give at least one example of each class")
+        raise InputError("the dataset is empty: give at least one example of each class", code="empty-dataset")
     given = labels is not None
     if not given:
         labels = _own_labels(dataset)
     if len(labels) != len(dataset):
-        raise InputError(f"there are {len(labels)} labels for {len(dataset)} examples: give one label an example")
+        raise InputError(
+            f"there are {len(labels)} labels for {len(dataset)} examples: give one label an example",
+            code="labels-length",
+        )
     if classes is None:
         classes = _own_classes(dataset)
     codes, names = encode_labels(labels, classes)
@@ -169,7 +174,9 @@ def _own_classes(dataset: Any) -> list[Any] | None:
 def label_of(item: Any, row: int) -> Any:
     """The y of an item (x, y, …)."""
     if not isinstance(item, (tuple, list)) or len(item) < 2:
-        raise InputError(f"item {row} of the dataset is not a pair (x, y): give the labels separately")
+        raise InputError(
+            f"item {row} of the dataset is not a pair (x, y): give the labels separately", code="dataset-item"
+        )
     return item[1]
 
 

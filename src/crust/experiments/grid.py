@@ -59,7 +59,7 @@ def run_grid(
 
     def hear(event: Event, last: bool = False) -> None:
         if event.kind == "full":
-            raise InputError(f"{event.error}: make room and start again, what is finished is kept")
+            raise InputError(f"{event.error}: make room and start again, what is finished is kept", code="disk-full")
         if event.kind == "held" and not last:
             held.append(event.spec)
             return
@@ -99,26 +99,13 @@ def title(spec: Spec, run: str | None = None) -> str:
 
 
 def titles(specs: Sequence[Spec]) -> list[str]:
-    """Runs in a few words each, with the settings that tell them apart.
-
-    Example:
-        >>> from crust.experiments import make
-        >>> titles([make("crust", "true", fraction=share) for share in (0.3, 0.5)])
-        ['cifar10 true crust fraction=0.3 seed 0', 'cifar10 true crust fraction=0.5 seed 0']
-    """
+    """Runs in a few words each, with the settings that tell them apart: `cifar10 true crust fraction=0.3 seed 0`."""
     names = {key(spec): name for name, some in by_seeds(specs) for spec in some}
     return [title(spec, names[key(spec)]) for spec in specs]
 
 
 def by_seeds(specs: Sequence[Spec]) -> list[tuple[str, list[Spec]]]:
-    """Runs that differ in their seed alone, together, called by their method and what tells it apart on this dataset.
-
-    Example:
-        >>> from crust.experiments import make
-        >>> specs = [make("crust", "true", fraction=share, seed=seed) for seed in (0, 1) for share in (0.3, 0.5)]
-        >>> [(name, len(some)) for name, some in by_seeds(specs)]
-        [('crust fraction=0.3', 2), ('crust fraction=0.5', 2)]
-    """
+    """Runs that differ in their seed alone, together, called by their method and what tells it apart on the dataset."""
     groups: dict[str, list[Spec]] = {}
     datasets: dict[str, list[Spec]] = {}
     for spec in specs:
@@ -130,15 +117,9 @@ def by_seeds(specs: Sequence[Spec]) -> list[tuple[str, list[Spec]]]:
 def _anywhere(work: Work) -> Work:
     """The same with absolute paths: workers may stand in another folder."""
     data = work.data_dir or Path(os.environ.get("CRUST_DATA") or "data")
-    human = None if work.human_labels is None else work.human_labels.absolute()
-    return dataclasses.replace(
-        work,
-        results=work.results.absolute(),
-        folder=work.folder.absolute(),
-        data_dir=data.absolute(),
-        human_labels=human,
-        here=Path.cwd(),
-    )
+    paths = {"results": work.results, "folder": work.folder, "data_dir": data, "human_labels": work.human_labels}
+    absolute = {name: None if path is None else path.absolute() for name, path in paths.items()}
+    return dataclasses.replace(work, **absolute, here=Path.cwd())  # type: ignore[arg-type]
 
 
 def write_grid(

@@ -59,10 +59,7 @@ class Checked:
 def look(specs: Sequence[Spec], work: Work, *, download: bool = True) -> Checked:
     """Read the data of all runs once, draw their labels and build their networks.
 
-    Args:
-        specs: from `make`.
-        work: where the data is.
-        download: whether a dataset that is not there may be fetched; where not, its runs have their published size.
+    With `download=False` nothing is fetched: runs on a dataset that is not there have its published size.
     """
     sizes: dict[str, RunSize] = {}
     problems: dict[str, str] = {}
@@ -143,7 +140,7 @@ def _refuse_absent(data: str, work: Work) -> None:
 
     folder = Path(work.data_dir or os.environ.get("CRUST_DATA") or "data")
     if data in FOLDERS and not (folder / FOLDERS[data]).is_dir() and not (folder / f"{data}.npz").is_file():
-        raise InputError(f"{data} is not in {folder}, and will be downloaded")
+        raise InputError(f"{data} is not in {folder}, and will be downloaded", code="missing-data")
 
 
 def need(size: RunSize, method: str) -> int:
@@ -155,15 +152,7 @@ def need(size: RunSize, method: str) -> int:
 
 
 def check_room(specs: Sequence[Spec], sizes: dict[str, RunSize], folder: Path, at_once: int, keep_runs: bool) -> None:
-    """Refuse to begin where the disk will be full before the end.
-
-    Args:
-        specs: what is to be run.
-        sizes: from `look`.
-        folder: where the runs' folders go.
-        at_once: how many runs are under way at the same time.
-        keep_runs: whether the folders of finished runs stay.
-    """
+    """Refuse to begin where the disk will be full before the end; `at_once` runs are under way at the same time."""
     needs = sorted((need(sizes[key(spec)], spec["method"]) for spec in specs), reverse=True)
     wanted, free = sum(needs if keep_runs else needs[:at_once]), free_space(folder)
     if wanted > free:
@@ -171,7 +160,8 @@ def check_room(specs: Sequence[Spec], sizes: dict[str, RunSize], folder: Path, a
         if keep_runs and sum(needs[:at_once]) <= free:
             hint = "leave out --keep-runs, make room, or choose another folder with -o"
         raise InputError(
-            f"the runs need about {gigabytes(wanted)} in {folder}, and {gigabytes(free)} are free there: {hint}"
+            f"the runs need about {gigabytes(wanted)} in {folder}, and {gigabytes(free)} are free there: {hint}",
+            code="disk-room",
         )
 
 

@@ -91,7 +91,8 @@ def named_tests(bundle: Bundle, spec: dict[str, Any]) -> dict[str, Examples]:
         if name not in there:
             raise InputError(
                 f"{spec['data']} has no test set {name!r} here, only {', '.join(there) or 'none'}: add it to the data, "
-                "or leave it out of tests"
+                "or leave it out of tests",
+                code="unknown-test-set",
             )
     return {name: there[name] for name in spec.get("tests", [])}
 

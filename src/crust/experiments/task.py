@@ -105,7 +105,8 @@ def check_alone() -> None:
         raise InputError(
             f"this is one of {there} processes that train together, and a grid runs in one: start it without torchrun, "
             "with --jobs or --engine ray for several runs at a time; one training on several GPUs is "
-            "torchrun … -m crust train"
+            "torchrun … -m crust train",
+            code="several-processes",
         )
 
 

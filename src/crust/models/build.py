@@ -48,7 +48,7 @@ def build_model(name: str, *, in_shape: Sequence[int], classes: int, seed: int =
     shape = tuple(check_count(size, "in_shape") for size in in_shape)
     check_count(classes, "classes")
     if isinstance(seed, bool) or not hasattr(seed, "__index__") or not 0 <= int(seed) < 2**63:
-        raise InputError(f"seed has the value {seed!r}: give a whole number of at least 0")
+        raise InputError(f"seed has the value {seed!r}: give a whole number of at least 0", code="seed-range")
     if isinstance(name, str) and name.startswith(TIMM) and name != TIMM:
         builder: Callable[..., nn.Module] = partial(timm_model, name.removeprefix(TIMM))
     else:
@@ -56,7 +56,9 @@ def build_model(name: str, *, in_shape: Sequence[int], classes: int, seed: int =
         known = settings_of(name)
         for setting in settings:
             if not known:
-                raise InputError(f"{name} has no settings, but {setting!r} is given: leave it out")
+                raise InputError(
+                    f"{name} has no settings, but {setting!r} is given: leave it out", code="unknown-setting"
+                )
             choices(setting, known, f"setting of {name}")
     # The generator of the CPU alone: torch.manual_seed would also seed every GPU.
     with torch.random.fork_rng(devices=[]), torch.device("cpu"):
@@ -77,30 +79,6 @@ def settings_of(name: str) -> dict[str, Any]:
     fixed = builder.keywords if isinstance(builder, partial) else {}
     parameters = inspect.signature(builder).parameters.values()
     return {p.name: p.default for p in parameters if p.kind == p.KEYWORD_ONLY and p.name not in fixed}
-
-
-def preprocessing(model: str | nn.Module) -> dict[str, Any] | None:
-    """How a network of timm wants its images: size, mean, standard deviation, interpolation, crop.
-
-    Args:
-        model: `timm:NAME`, before the network is built, or a network from `build_model`.
-
-    Returns:
-        The keywords of `timm.data.create_transform`; None for networks that take images as they are.
-
-    Example:
-        >>> preprocessing("timm:resnet18")["input_size"]
-        (3, 224, 224)
-        >>> preprocessing("resnet32") is None
-        True
-    """
-    from timm.data import resolve_data_config, resolve_model_data_config
-
-    if isinstance(model, nn.Module):
-        return dict(resolve_model_data_config(model)) if hasattr(model, "pretrained_cfg") else None
-    if not model.startswith(TIMM):
-        return None
-    return dict(resolve_data_config(pretrained_cfg=timm_config(model.removeprefix(TIMM)).to_dict()))
 
 
 TIMM = "timm:"
@@ -124,9 +102,12 @@ def timm_model(
         if pretrained or ":" in name:
             raise InputError(
                 f"{TIMM}{name} could not be loaded with its weights ({reason}): "
-                "check the connection, or start from random weights with pretrained=False"
+                "check the connection, or start from random weights with pretrained=False",
+                code="download",
             ) from error
-        raise InputError(f"{TIMM}{name} could not be built for images of shape {in_shape}: {reason}") from error
+        raise InputError(
+            f"{TIMM}{name} could not be built for images of shape {in_shape}: {reason}", code="bad-model"
+        ) from error
 
 
 def timm_config(name: str) -> Any:
@@ -134,14 +115,12 @@ def timm_config(name: str) -> Any:
     import timm
     from timm.models import PretrainedCfg
 
-    if ":" in name:
-        raise InputError(f"the preprocessing of {TIMM}{name} comes with its weights: build it, and ask the network")
     architecture, _, tag = name.partition(".")
     known = timm.list_models()
     if architecture not in known:
         nearest = difflib.get_close_matches(architecture, known, n=3, cutoff=0.4)
         hint = f"did you mean {' or '.join(nearest)}?" if nearest else "timm.list_models() shows all"
-        raise InputError(f"timm has no model {architecture!r}: {hint}")
+        raise InputError(f"timm has no model {architecture!r}: {hint}", code="unknown-model")
     if tag:
         weights = timm.list_pretrained(f"{architecture}.*")
         choices(tag, [full.partition(".")[2] for full in weights], f"weights of {architecture}")

@@ -38,11 +38,13 @@ def read_recipe(recipe: str | Path) -> dict[str, Any]:
     try:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(f"cannot read the recipe {path}: {(error.strerror or str(error)).lower()}") from None
+        raise InputError(
+            f"cannot read the recipe {path}: {(error.strerror or str(error)).lower()}", code="cannot-read"
+        ) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is no YAML: {' '.join(str(error).split())}") from None
+        raise InputError(f"{path} is no YAML: {' '.join(str(error).split())}", code="bad-yaml") from None
     if not isinstance(found, dict):
-        raise InputError(f"{path} is no recipe: write one setting a line, such as epochs: 120")
+        raise InputError(f"{path} is no recipe: write one setting a line, such as epochs: 120", code="bad-recipe")
     return {str(name): value for name, value in found.items()}
 
 
@@ -64,7 +66,7 @@ def parse_settings(words: Iterable[str]) -> dict[str, Any]:
         name, equals, value = word.partition("=")
         name = name.strip().replace("-", "_")
         if not equals or not name:
-            raise InputError(f"--set {word} has no value: write --set {name or 'NAME'}=VALUE")
+            raise InputError(f"--set {word} has no value: write --set {name or 'NAME'}=VALUE", code="missing-value")
         try:
             found[name] = yaml.safe_load(value)
         except yaml.YAMLError:

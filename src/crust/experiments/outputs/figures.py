@@ -66,9 +66,8 @@ def _tail(line: dict[str, Any], values: list[Any]) -> list[Any]:
 def picture(panels: Mapping[str, Mapping[str, Curve | None]], tones: Mapping[str, int] | None = None) -> bytes:
     """Panels side by side as a PNG: a line for the mean, a band of one standard deviation around it.
 
-    Args:
-        panels: by title, then by the name of the curve.
-        tones: the number of a curve's colour by its name; by default in the order in which names come.
+    `panels` are by title, then by the name of the curve; `tones` has the number of a curve's colour by its name, by
+    default in the order in which names come.
     """
     names = dict.fromkeys(name for curves in panels.values() for name in curves)
     chosen = {name: number for number, name in enumerate(names)} if tones is None else tones

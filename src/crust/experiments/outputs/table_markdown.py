@@ -131,12 +131,7 @@ def _list(seeds: Iterable[int]) -> str:
 
 
 def table_page(summary: Summary, source: str = "") -> str:
-    """The page of a table.
-
-    Args:
-        summary: the table.
-        source: where the paper's numbers are from.
-    """
+    """The page of a table; `source` is where the paper's numbers are from."""
     parts = [
         f"# {_safe(summary.title)}",
         _safe(summary.about),

@@ -95,12 +95,6 @@ class TableCell:
         reported: what the paper has here.
         passes: examples forward and backward, relative to `erm` on the same labels with the same seeds.
         seconds: the same for time, of runs on machines of one kind that were not made beside others.
-
-    Example:
-        >>> lines = {0: {"accuracy": {"last": 0.5}}, 1: {"accuracy": {"last": 0.52}}}
-        >>> cell = TableCell(TableCellSpec("erm", "a", "erm", "true"), lines)
-        >>> cell.values, round(cell.deviation, 2), cell.n
-        ([50.0, 52.0], 1.41, 2)
     """
 
     entry: TableCellSpec
@@ -217,19 +211,7 @@ def summarise(
     reported: Mapping[tuple[str, str], Reported] | None = None,
     digits: int = 1,
 ) -> Summary:
-    """Fill a table. Runs with seeds beyond those that are asked for count too.
-
-    Args:
-        name: of its files.
-        title: its heading.
-        about: how the runs were made.
-        entries: what stands where.
-        found: the results.
-        scale: of the runs.
-        seeds: those that are asked for.
-        reported: the paper's numbers by row and column.
-        digits: behind the decimal point.
-    """
+    """Fill a table, with the paper's numbers by row and column. Runs with seeds beyond those asked for count too."""
     cells: dict[tuple[str, str], TableCell] = {}
     wanted: dict[str, bool] = {}
     for entry in entries:
