@@ -3,6 +3,7 @@
 import pytest
 import timm
 import torch
+from tests.refusals import refused
 from torch import nn
 
 from crust._util.torch_modules import check_outputs, last_linear
@@ -189,13 +190,13 @@ def test_wrong_names_and_settings_are_refused(name, shape, settings, sentence):
 
 
 def test_wrong_counts_are_refused():
-    with pytest.raises(InputError, match="classes has the value 0"):
+    with refused("count-range"):
         build_model("mlp", in_shape=(4,), classes=0)
-    with pytest.raises(InputError, match="in_shape has the value -1"):
+    with refused("count-range"):
         build_model("mlp", in_shape=(-1,), classes=2)
-    with pytest.raises(InputError, match="seed has the value 'a'"):
+    with refused("seed-range"):
         build_model("mlp", in_shape=(4,), classes=2, seed="a")
-    with pytest.raises(InputError, match=r"no ResNet has a depth of 10: use 6n \+ 2"):
+    with refused("depth-range"):
         ResNet((3, 32, 32), 10, depth=10)
 
 

@@ -11,6 +11,7 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.refusals import refused
 
 from crust.corrections.corrected_labels import corrected_labels, decisions_table, read_corrections
 from crust.corrections.move_image_files import Move, any_done, do_moves, plan_moves, read_moves, write_moves
@@ -89,7 +90,7 @@ def test_data_that_has_changed_is_refused(tmp_path):
     (tmp_path / "old.csv").write_text("x,label\n1,cat\n2,dog\n")
     with pytest.raises(InputError, match=r"row 1 of old.csv is labelled 'dog', but was 'cat' in the run"):
         apply_to_table(tmp_path / "old.csv", tmp_path / "new.csv", "label", {0: 1}, audit_of(["cat", "cat"]), CLASSES)
-    with pytest.raises(InputError, match=r"old.csv has 2 rows, but the run had more"):
+    with refused("other-data"):
         apply_to_table(
             tmp_path / "old.csv", tmp_path / "new.csv", "label", {0: 1}, audit_of(["cat", "dog", "cat"]), CLASSES
         )
@@ -151,12 +152,12 @@ def test_a_labels_file_is_read_again(tmp_path):
     assert read_labels(tmp_path / "labels.parquet", 2, CLASSES, None, ["x/2", "x/1"]).tolist() == [1, 1]
     with pytest.raises(InputError, match=r"labels.parquet has no label for the example 'x/3'"):
         read_labels(tmp_path / "labels.parquet", 2, CLASSES, None, ["x/3"])
-    with pytest.raises(InputError, match="names examples by id, but this data has no ids"):
+    with refused("missing-ids"):
         read_labels(tmp_path / "labels.parquet", 2, CLASSES)
-    with pytest.raises(InputError, match=r"labels.csv has no label for the example 3: give every example one"):
+    with refused("missing-label"):
         read_labels(tmp_path / "labels.csv", 4, CLASSES)
     (tmp_path / "twice.csv").write_text("index,label\n0,cat\n0,dog\n1,cat\n")
-    with pytest.raises(InputError, match=r"twice.csv has two labels for the example 0"):
+    with refused("duplicate-example"):
         read_labels(tmp_path / "twice.csv", 2, CLASSES)
 
 
@@ -213,9 +214,9 @@ def test_wrong_corrections_get_a_sentence(tmp_path, text, said):
 
 def test_ids_need_ids(tmp_path):
     (tmp_path / "a.csv").write_text("id,corrected\na,cat\n")
-    with pytest.raises(InputError, match="names examples by id, but the audit has none"):
+    with refused("unknown-example"):
         read_corrections(tmp_path / "a.csv", audit_of(["cat", "dog"]), CLASSES)
-    with pytest.raises(InputError, match=r"cannot read corrections from a.txt"):
+    with refused("file-type"):
         read_corrections("a.txt", audit_of(["cat", "dog"]), CLASSES)
 
 
@@ -287,10 +288,10 @@ def test_no_file_is_written_over(root):
     (root / "dog/deep").mkdir()
     (root / "dog/deep/b.jpg").write_text("somebody else's")
     before = files(root)
-    with pytest.raises(InputError, match=r"dog/deep/b.jpg is there already and is not written over"):
+    with refused("file-exists"):
         do_moves(root, moves)
     assert files(root) == before
-    with pytest.raises(InputError, match=r"cat/z.jpg is no longer there, nor is dog/z.jpg"):
+    with refused("missing-file"):
         do_moves(root, [Move(0, "cat/z.jpg", "dog/z.jpg")])
 
 
@@ -308,16 +309,16 @@ def test_without_links_a_name_is_taken_first(root, monkeypatch):
 def test_a_list_from_elsewhere_stays_in_the_folder(tmp_path, name):
     with (tmp_path / "moves.csv").open("w", newline="") as file:
         csv.writer(file).writerows([["index", "from", "to"], [0, "cat/a.jpg", name]])
-    with pytest.raises(InputError, match="is no image in a class folder"):
+    with refused("outside-folder"):
         read_moves(tmp_path / "moves.csv")
 
 
 def test_no_list_and_no_image(tmp_path, root):
-    with pytest.raises(InputError, match="there is no list of moves"):
+    with refused("missing-file"):
         read_moves(tmp_path / "moves.csv")
     (tmp_path / "moves.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(InputError, match="is no list of moves"):
+    with refused("bad-moves"):
         read_moves(tmp_path / "moves.csv")
     table = audit_of(["cat"], ["cat/gone.jpg"])
-    with pytest.raises(InputError, match=r"cat/gone.jpg is no longer there"):
+    with refused("missing-file"):
         plan_moves(root, table, {0: 1}, CLASSES)

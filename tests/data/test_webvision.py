@@ -10,6 +10,7 @@ import torch
 from PIL import Image
 from scipy.io import savemat
 from tests.data.webvision_files import SYNSETS, write_webvision
+from tests.refusals import refused
 
 from crust.data import batches, image_folder, load, load_new
 from crust.data.webvision import read_synsets
@@ -169,7 +170,7 @@ def test_all_images_in_one_folder_with_the_development_kit(files):
     found = load("webvision", data_dir=files, image_size=32, skip_broken=True).more_tests["imagenet"]
     assert found.labels.tolist() == expected.labels.tolist()
     (kit / "meta.mat").write_bytes(b"none")
-    with pytest.raises(InputError, match=r"cannot read ILSVRC2012_validation_ground_truth\.txt with"):
+    with refused("bad-file"):
         load("webvision", data_dir=files, image_size=32, skip_broken=True)
 
 
