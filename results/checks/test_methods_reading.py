@@ -4,7 +4,7 @@ from pathlib import Path
 from statistics import mean
 
 import pytest
-from results.methods_reading import BEST, reading
+from results.methods_page import BEST, reading
 from results.tables import NOISES, is_ceiling, of_runs, runs
 
 from crust.experiments import read_results

@@ -65,7 +65,7 @@ def read_labels(
         spec: a file with one label a row: .npy, .npz:KEY, .safetensors:KEY, .csv:COLUMN, .tsv:COLUMN, .parquet:COLUMN;
             key and column may be left out where there is only one. A table with a column `label` beside `index`
             (positions from 0) or `id` may be in any order, and may hold more than is asked for: this is what
-            `crust audit --apply` writes, and its labels are names where the classes have names.
+            `crust apply` writes, and its labels are names where the classes have names.
         n: how many labels there must be.
         classes: the classes, for labels given by name; without them labels are whole numbers from 0.
         rows: which of the n to return, where not all of the examples are used.
