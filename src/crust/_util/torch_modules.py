@@ -20,16 +20,7 @@ from crust.errors import InputError, choices
 def logits_of(output: Any) -> Tensor:
     """The logits in what a network returned: the tensor itself, or its `.logits` (or the key `"logits"`).
 
-    Args:
-        output: what `model(x)` gave.
-
-    Returns:
-        The logits.
-
     Example:
-        >>> from types import SimpleNamespace
-        >>> logits_of(SimpleNamespace(logits=torch.zeros(2, 3), loss=None)).shape
-        torch.Size([2, 3])
         >>> logits_of((torch.zeros(2, 3), torch.zeros(2, 64)))
         Traceback (most recent call last):
         ...

@@ -151,12 +151,7 @@ def data_options(run: RunFolder, data: str | None = None, data_dir: str | None =
 
 
 def corrected_form(options: dict[str, Any]) -> str:
-    """What corrected labels look like for this data; those that did not come from the data itself get a file.
-
-    Example:
-        >>> corrected_form({"data": "digits"})
-        'labels'
-    """
+    """What corrected labels look like for this data; those that did not come from the data itself get a file."""
     from crust.data.load import NAMES
     from crust.data.matrix_io import TABLES
 

@@ -235,17 +235,8 @@ def crop_flip(
     """Pad with black, crop at random to the old size, mirror half of the images: each image by itself.
 
     Black is 0 *before* normalisation, as in the usual pipeline of RandomCrop(32, padding=4), RandomHorizontalFlip,
-    ToTensor, Normalize: so give raw pixels. All random numbers come from the generator, on the CPU, so that every
-    device makes the same crops.
-
-    Args:
-        images: (n, channels, height, width), of any type.
-        generator: a CPU generator.
-        padding: pixels on each side.
-        mirror: whether left and right may change places.
-
-    Returns:
-        The images, new, of the same shape and type, in channels-last memory.
+    ToTensor, Normalize: so give raw pixels, (n, channels, height, width) of any type. All random numbers come from the
+    generator, on the CPU, so that every device makes the same crops. The images are new, in channels-last memory.
 
     References:
         He, Zhang, Ren, Sun: Deep Residual Learning for Image Recognition, CVPR 2016, section 4.2.

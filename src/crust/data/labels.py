@@ -132,12 +132,7 @@ def check_codes(labels: Any, n: int, classes: int, where: str = "the labels") ->
 
 
 def have_names(classes: Sequence[Any] | None) -> bool:
-    """Whether the classes are text: then 01 and 1 are two of them, and true is a name like any other.
-
-    Example:
-        >>> have_names(["01", "02"]), have_names([1, 2]), have_names(None)
-        (True, False, False)
-    """
+    """Whether the classes are text: then 01 and 1 are two of them, and true is a name like any other."""
     return classes is not None and all(isinstance(name, str) for name in classes)
 
 

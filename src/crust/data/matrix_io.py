@@ -77,14 +77,7 @@ def read_values(spec: str | Path, column: str | None, what: str, text: bool = Fa
 
 
 def split_spec(spec: str | Path) -> tuple[Path, str | None]:
-    """Split `file.npz:key` into path and key; anything else is a path.
-
-    Example:
-        >>> split_spec("features.npz:train")[1]
-        'train'
-        >>> split_spec("features.npy")[1] is None
-        True
-    """
+    """Split `file.npz:key` into path and key; anything else is a path."""
     text = str(spec)
     head, colon, key = text.rpartition(":")
     if colon and head.lower().endswith(KEYED) and not Path(text).exists():

@@ -99,13 +99,7 @@ def augmenting(dataset: Any) -> Any:
 
 
 def can_augment(examples: Examples, side: int = 32) -> bool:
-    """Whether these are images of some size that we know how to augment: in memory, or read from a large folder.
-
-    Example:
-        >>> from crust.data import load
-        >>> can_augment(load("digits").train), can_augment(load("digits").train, side=8)
-        (False, True)
-    """
+    """Whether these are images of some size that we know how to augment: in memory, or read from a large folder."""
     if examples.kind == "dataset" and augmenting(examples.inputs) is examples.inputs:
         return False
     return len(examples.shape) == 3 and min(examples.shape[1:]) >= side

@@ -139,12 +139,6 @@ def write_grid(
 
     Returns:
         The files: grid.md, grid.csv, results.html.
-
-    Example:
-        >>> import tempfile
-        >>> from crust.experiments import make
-        >>> [path.name for path in write_grid([make("erm", "true")], [], tempfile.mkdtemp())]
-        ['grid.md', 'grid.csv', 'results.html']
     """
     from crust.experiments.outputs.results_html import build
     from crust.experiments.outputs.table_markdown import table_csv, table_page

@@ -166,12 +166,7 @@ def check_room(specs: Sequence[Spec], sizes: dict[str, RunSize], folder: Path, a
 
 
 def gigabytes(number: float) -> str:
-    """Bytes as people read them.
-
-    Example:
-        >>> gigabytes(2.5e9), gigabytes(3e6)
-        ('2.5 GB', '3 MB')
-    """
+    """Bytes as people read them."""
     return f"{number / 1e9:.1f} GB" if number >= 1e9 else f"{number / 1e6:.0f} MB"
 
 
@@ -182,12 +177,7 @@ Line = dict[str, Any]
 
 
 def seconds_of_run(line: Line) -> float:
-    """The seconds of a run; what is a part of another part counts once.
-
-    Example:
-        >>> seconds_of_run({"cost": {"seconds": {"epoch": 3.0, "selection": 1.0, "evaluation": 0.5}}})
-        3.5
-    """
+    """The seconds of a run; what is a part of another part counts once."""
     return float(sum(value for name, value in line["cost"]["seconds"].items() if name != "selection"))
 
 
@@ -233,13 +223,6 @@ class Estimates:
     Args:
         lines: results that are there.
         sizes: of the runs, from `checks.look`.
-
-    Example:
-        >>> from crust.experiments import make
-        >>> spec = make("erm", "true")
-        >>> line = {"spec": spec, "cost": {"forward": 900, "backward": 300, "seconds": {"epoch": 30.0}}}
-        >>> Estimates([line], {}).seconds(make("erm", "true", seed=1, epochs=80))
-        61.0
     """
 
     def __init__(self, lines: Iterable[Line], sizes: dict[str, RunSize]):

@@ -24,12 +24,7 @@ def recipe_names() -> list[str]:
 
 
 def read_recipe(recipe: str | Path) -> dict[str, Any]:
-    """A recipe from a file, or one of ours by name.
-
-    Example:
-        >>> read_recipe("cifar10-paper")["epochs"]
-        120
-    """
+    """A recipe from a file, or one of ours by name."""
     import yaml
 
     path = Path(recipe)

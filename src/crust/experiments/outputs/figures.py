@@ -39,13 +39,6 @@ def curve(cell: TableCell, name: str) -> Curve | None:
 
     Only as many epochs as the experiment has, from the end: what methods do before, to estimate or to prepare, is no
     part of it.
-
-    Example:
-        >>> from crust.experiments.outputs.table_summary import TableCellSpec
-        >>> lines = {0: {"curves": {"clean_fraction": [0.5, 0.6]}}, 1: {"curves": {"clean_fraction": [0.5, 0.8]}}}
-        >>> found = curve(TableCell(TableCellSpec("crust", "30%", "crust", "true"), lines), "clean_fraction")
-        >>> [(i, round(m, 2), round(d, 2)) for i, m, d in found.points()]
-        [(1, 0.5, 0.0), (2, 0.7, 0.14)]
     """
     some: list[list[Any]] = [_tail(line, (line.get("curves") or {}).get(name) or []) for line in cell.lines.values()]
     longest = max(map(len, some), default=0)

@@ -31,11 +31,6 @@ class TableCellSpec:
         measure: where the number stands in a result line.
         optional: shown where there are runs of it, but not asked for.
         seeds: those that are asked for, where they are not the table's.
-
-    Example:
-        >>> entry = TableCellSpec("erm", "half wrong", "erm", "symmetric:0.5")
-        >>> entry.spec("cpu", 3)["experiment"]["seed"]
-        3
     """
 
     row: str
@@ -53,13 +48,7 @@ class TableCellSpec:
 
 
 def specs_of(entries: Iterable[TableCellSpec], scale: str, seeds: Iterable[int]) -> list[dict[str, Any]]:
-    """The runs that entries ask for, seed after seed; what two of them share is there once.
-
-    Example:
-        >>> two = [TableCellSpec("erm", column, "erm", "true") for column in ("a", "b")]
-        >>> [spec["experiment"]["seed"] for spec in specs_of(two, "cpu", (0, 1))]
-        [0, 1]
-    """
+    """The runs that entries ask for, seed after seed; what two of them share is there once."""
     wanted = [entry for entry in entries if not entry.optional]
     made = (entry.spec(scale, seed) for seed in seeds for entry in wanted)
     return list({key(spec): spec for spec in made}.values())
@@ -274,14 +263,6 @@ def comparable(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether the seconds of two result lines can be compared: one kind of machine, which they had to themselves.
 
     Lines from before there was more than processor, threads and PyTorch are compared by these.
-
-    Example:
-        >>> a100, a10 = ({"machine": {"processor": "x86_64", "gpu": name}} for name in ("A100", "A10"))
-        >>> comparable(a100, a100), comparable(a100, a10)
-        (True, False)
-        >>> shared = {"machine": {"processor": "x86_64", "shared": True}}
-        >>> comparable(shared, shared)
-        False
     """
     ours, theirs = one.get("machine"), other.get("machine")
     return ours == theirs and not (isinstance(ours, dict) and ours.get("shared"))

@@ -14,7 +14,7 @@ from crust.experiments.paper import published
 from crust.experiments.paper.experiment import Experiment
 from crust.experiments.paper.tables_and_figures import PANELS, figure1_cells, table1_cells, table2_cells, table3_cells
 
-__all__ = ["EXPERIMENTS", "Experiment", "write_results_page"]
+__all__ = ["EXPERIMENTS", "write_results_page"]
 
 CIFAR = {
     "paper": (

@@ -29,11 +29,6 @@ class Experiment:
         panels: of a figure: names of curves and their titles.
         digits: behind the decimal point.
         why_not: why a scale is not defined.
-
-    Example:
-        >>> from crust.experiments.paper import EXPERIMENTS
-        >>> len(EXPERIMENTS["table1"].specs("paper")), len(EXPERIMENTS["table1"].specs("cpu", seeds=2))
-        (420, 120)
     """
 
     name: str

@@ -41,14 +41,7 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
 
 
 def own_settings(method: str, scale: str) -> dict[str, Any]:
-    """Settings that a method has at a scale, where they are not its defaults.
-
-    Example:
-        >>> own_settings("incv", "cpu"), own_settings("erm", "cpu")
-        ({'iterations': 2, 'sub_epochs': 10}, {})
-        >>> own_settings("erm", "paper"), own_settings("l-dmi", "paper")
-        ({'validation': 0}, {})
-    """
+    """Settings that a method has at a scale, where they are not its defaults."""
     all_data = {"validation": 0} if scale == "paper" and method not in CHOOSE else {}
     return {**all_data, **SETTINGS[scale].get(method, {})}
 
@@ -60,10 +53,6 @@ def table1_cells(scale: str) -> list[TableCellSpec]:
     draws a random permutation without fixed points and flips each class to its image, our `derangement:0.4`. The usual
     map, `asymmetric-cifar10:0.4` (CIFAR-100: `asymmetric-cifar100-superclass:0.4`), has a column where there are
     results; they are not asked for, since the paper has none.
-
-    Example:
-        >>> len([entry for entry in table1_cells("paper") if not entry.optional]), table1_cells("cpu")[0].labels
-        (84, 'symmetric:0.2')
     """
     found = []
     for columns, optional in ((ASKED[scale], False), (OFFERED[scale], True)):
@@ -128,12 +117,6 @@ def table3_cells(scale: str) -> list[TableCellSpec]:
     InceptionResNet-v2, 90 epochs, rate 0.1 with drops at epochs 30 and 60. The paper says neither batch size nor number
     of runs: 32 images a GPU (it used four), and one seed. Each run has the four numbers of its row. At `smoke` scale
     one test set stands for both.
-
-    Example:
-        >>> [entry.column for entry in table3_cells("paper")[:4]]
-        ['WebVision top-1', 'WebVision top-5', 'ImageNet top-1', 'ImageNet top-5']
-        >>> table3_cells("paper")[0].spec("paper")["tests"]
-        ['test', 'imagenet']
     """
     found = []
     for method in WEBVISION_METHODS:
