@@ -42,10 +42,6 @@ class Work:
         here: the folder that relative paths are seen from, also those in a specification.
         skip_broken: leave out images that cannot be read; no part of what a run is.
         retry_failed: also run what has left an error; else its error is told again.
-
-    Example:
-        >>> Work(Path("/tmp/r.jsonl"), Path("/tmp/runs")).keep_every is None
-        True
     """
 
     results: Path
@@ -74,10 +70,6 @@ class Event:
         error: what went wrong, in one sentence.
         host: the machine that has begun the run.
         process: the number of its process.
-
-    Example:
-        >>> Event("failed", {"method": "erm"}, error="the loss is nan").kind
-        'failed'
     """
 
     kind: Literal["begun", "epoch", "ended", "failed", "held", "full"]
@@ -107,22 +99,14 @@ class GridEngine(Protocol):
 
 
 def check_alone() -> None:
-    """Refuse to be one of several processes that train together: each would take other runs, and average their steps.
-
-    Example:
-        >>> os.environ["WORLD_SIZE"] = "2"
-        >>> check_alone()
-        Traceback (most recent call last):
-        ...
-        crust.errors.InputError: this is one of 2 processes that train together, and a grid runs in one: ...
-        >>> del os.environ["WORLD_SIZE"]
-    """
+    """Refuse to be one of several processes that train together: each would take other runs, and mix their steps."""
     there = max((int(text) for text in (os.environ.get(name, "") for name in SEVERAL) if text.isdigit()), default=1)
     if there > 1:
         raise InputError(
             f"this is one of {there} processes that train together, and a grid runs in one: start it without torchrun, "
             "with --jobs or --engine ray for several runs at a time; one training on several GPUs is "
-            "torchrun … -m crust train"
+            "torchrun … -m crust train",
+            code="several-processes",
         )
 
 
