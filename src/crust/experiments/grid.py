@@ -40,7 +40,7 @@ def run_grid(
 
     Example:
         >>> import tempfile
-        >>> from crust.experiments import make
+        >>> from crust.experiments import LocalGrid, make
         >>> here = Path(tempfile.mkdtemp())
         >>> with LocalGrid() as engine:
         ...     run_grid(

@@ -128,7 +128,12 @@ VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def key(spec: dict[str, Any]) -> str:
-    """A short name for a specification."""
+    """A short name for a specification.
+
+    Example:
+        >>> key(make("erm", "true")) == key(make("erm", "true", epochs=40))
+        True
+    """
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -42,6 +42,10 @@ class Work:
         here: the folder that relative paths are seen from, also those in a specification.
         skip_broken: leave out images that cannot be read; no part of what a run is.
         retry_failed: also run what has left an error; else its error is told again.
+
+    Example:
+        >>> Work(Path("/tmp/r.jsonl"), Path("/tmp/runs")).keep_every is None
+        True
     """
 
     results: Path
@@ -70,6 +74,10 @@ class Event:
         error: what went wrong, in one sentence.
         host: the machine that has begun the run.
         process: the number of its process.
+
+    Example:
+        >>> Event("failed", {"method": "erm"}, error="the loss is nan").kind
+        'failed'
     """
 
     kind: Literal["begun", "epoch", "ended", "failed", "held", "full"]
