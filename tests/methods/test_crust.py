@@ -1,5 +1,7 @@
 """The members of the CRUST family against slow, obvious versions of what they compute."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -163,7 +165,6 @@ def test_the_share_of_crust_is_set_or_found(share):
 )
 def test_what_needs_clusters_needs_the_budget_of_groups(own):
     kind = METHODS["crust-half"]
-    ((name, value),) = own.items()
     with refused("needs-clusters"):
         kind(kind.Settings(**own))
     kind(kind.Settings(**own, budget="group"))
@@ -187,7 +188,7 @@ def test_a_coreset_that_sizes_itself_begins_with_everyone_and_drops_wrong_labels
     assert run.history["clean_fraction_weighted"][-1] > run.history["clean_fraction"][0] + 0.1
     noise = [line["noise_range"] for line in run.history if "noise_range" in line]
     assert all(0 <= one["low"] <= one["rate"] <= one["high"] <= 1 for one in noise)
-    assert all(later["high"] <= sooner["high"] for sooner, later in zip(noise, noise[1:], strict=False))
+    assert all(later["high"] <= sooner["high"] for sooner, later in itertools.pairwise(noise))
 
 
 def test_without_anything_held_out_the_coreset_still_sizes_itself():

@@ -199,7 +199,8 @@ class SizedCoreset:
 
     def choose(self, labels: NDArray[np.int64], *, grouping: Grouping, selection: Rule) -> None:
         """The members, by what the passes have said so far, and what the others are worth."""
-        assert self.average is not None and self.noise is not None
+        assert self.average is not None
+        assert self.noise is not None
         n = len(labels)
         predictions = self.average.argmax(axis=1)
         groups = {"prediction": predictions, "label": labels, "none": None}[grouping]
