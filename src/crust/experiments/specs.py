@@ -144,18 +144,33 @@ OLD_NAMES = {
     "curves": {"clean": "clean_fraction", "clean_weighted": "clean_fraction_weighted", "chosen": "n_selected"},
     "facts": {"share": "fraction", "knowledge": "noise_info"},
 }
-SELECTING = ("crust", "crust-paper", "crust-released", "random", "small-loss")  # whose `warmup` is now `select_after`
+SELECTING = (
+    "crust",
+    "crust-half",
+    "crust-paper",
+    "crust-released",
+    "random",
+    "small-loss",
+)  # whose `warmup` is now `select_after`
 
 
 def with_present_names(line: dict[str, Any]) -> dict[str, Any]:
     """A recorded line, or a specification alone, with the present names of its settings, curves and facts.
 
     Example:
-        >>> with_present_names({"method": "crust", "settings": {"share": 0.3, "warmup": 2}})["settings"]
-        {'fraction': 0.3, 'select_after': 2}
+        >>> with_present_names({"method": "crust", "settings": {"share": 0.3, "warmup": 2}})
+        {'method': 'crust-half', 'settings': {'fraction': 0.3, 'select_after': 2}}
     """
     if isinstance(line.get("spec"), dict):
         line = {**line, "spec": with_present_names(line["spec"])}
+    settings = line.get("settings")
+    if line.get("method") in ("crust", "crust-paper") and isinstance(settings, dict) and "others" not in settings:
+        # What was `crust` when its coreset had a fixed size, or one minus the estimated noise rate.
+        size = next((settings[name] for name in ("share", "fraction") if name in settings), 0.5)
+        line = {**line, "settings": {**settings, **({"fraction": "noise-rate"} if size == "auto" else {})}}
+        line["settings"].pop("share" if size == "auto" else "", None)
+        if line["method"] == "crust":
+            line["method"] = "crust-half"
     for part, names in OLD_NAMES.items():
         if part == "settings" and line.get("method") in SELECTING:
             names = {**names, "warmup": "select_after"}
