@@ -66,6 +66,7 @@ def test_pairs_are_of_neighbours_in_one_text_alone():
 
 
 def test_whatever_people_write_has_ids(caplog):
+    caplog.set_level(logging.INFO, "crust.data")  # a test of the command line may have quietened it
     tokens = hash_texts(HOSTILE)
     lengths = [len(ids) for ids in tokens]
     assert lengths[:2] == [0, 0]
@@ -164,6 +165,7 @@ def test_texts_from_every_kind_of_table(tmp_path, suffix):
 
 
 def test_a_text_beside_other_columns_is_named_or_left_out(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "crust.data")
     texts, labels = reviews(30)
     path = write(tmp_path / "a.csv", texts, labels, age=range(30))
     assert load(path).train.shape == (1,)

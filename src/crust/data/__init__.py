@@ -7,8 +7,7 @@ memory already; `batches` goes through examples on a device. `read_labels` takes
 
 from __future__ import annotations
 
-from crust.data.augment import crop_flip
-from crust.data.batches import batches
+from crust.data.batches import batches, crop_flip
 from crust.data.examples import Bundle, Examples
 from crust.data.holdout import hold_out
 from crust.data.labels import encode_labels, read_labels
@@ -19,18 +18,6 @@ from crust.data.tokens import from_tokens
 from crust.data.torch_dataset import can_mix, from_dataset
 
 __all__ = [
-    "Bundle",
-    "Examples",
-    "batches",
-    "can_mix",
-    "crop_flip",
-    "encode_labels",
-    "from_arrays",
-    "from_dataset",
-    "from_texts",
-    "from_tokens",
-    "hold_out",
-    "load",
-    "load_new",
-    "read_labels",
-]
+    "Bundle", "Examples", "batches", "can_mix", "crop_flip", "encode_labels", "from_arrays", "from_dataset",
+    "from_texts", "from_tokens", "hold_out", "load", "load_new", "read_labels",
+]  # fmt: skip

@@ -3,8 +3,8 @@
 All return logits. Weights depend on the seed alone, and no random state of the program is touched.
 """
 
-from crust.models.build import MODELS, build_model, preprocessing, settings_of
+from crust.models.build import MODELS, build_model, settings_of
 from crust.models.networks import ResNet, mlp, small_cnn
 from crust.models.text_network import TextNetwork
 
-__all__ = ["MODELS", "ResNet", "TextNetwork", "build_model", "mlp", "preprocessing", "settings_of", "small_cnn"]
+__all__ = ["MODELS", "ResNet", "TextNetwork", "build_model", "mlp", "settings_of", "small_cnn"]

@@ -32,7 +32,7 @@ class TextNetwork(nn.Module):
     Example:
         >>> network = TextNetwork((100,), 3).eval()
         >>> short, padded = torch.tensor([[7, 5]]), torch.tensor([[7, 5, 0, 0]])
-        >>> network(short).shape, bool(network(short).equal(network(padded)))
+        >>> network(short).shape, torch.allclose(network(short), network(padded))
         (torch.Size([1, 3]), True)
     """
 
