@@ -18,7 +18,7 @@ from crust.errors import InputError
 from crust.runs.folder import REPORT
 
 if TYPE_CHECKING:
-    from crust.cli.demo_metrics import Facts
+    from crust.cli.demo_comparison import Facts
 
 FOLDER = Path("demo-output")
 METHODS = ("erm", "crust")
@@ -41,7 +41,7 @@ def demo_command(
     _clear(output, settings)
 
     from crust._util.atomic_write import write_atomic
-    from crust.cli import demo_metrics, demo_page
+    from crust.cli.demo_comparison import Facts, demo_page, measure
     from crust.data import load
 
     digits = load("digits")
@@ -54,10 +54,10 @@ def demo_command(
             result = train_by_recipe(options, settings, output / method, False, quiet)
         except StoppedByUser:
             raise StoppedByUser("stopped before the demo was finished: start again with crust demo") from None
-        runs[method] = demo_metrics.measure(result, digits)
+        runs[method] = measure(result, digits)
     commands = [command(method, output, epochs, seed) for method in METHODS]
-    facts = demo_metrics.Facts(runs["erm"], runs["crust"], NOISE, commands)
-    write_atomic(output / REPORT, demo_page.build(facts, digits.train).encode())
+    facts = Facts(runs["erm"], runs["crust"], NOISE, commands)
+    write_atomic(output / REPORT, demo_page(facts, digits.train).encode())
     _mark(output, settings | {"runs": [run.numbers() for run in runs.values()]})
     if not quiet:
         _print_facts(facts, output, time.perf_counter() - start)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 from crust.data import Examples
 from crust.errors import InputError
 
-__all__ = ["Looks", "Pictures", "Rows", "as_image", "picture_bytes", "pictures_of", "rows_of"]
+__all__ = ["Looks", "Pictures", "Rows", "as_image", "picture_bytes", "picture_uri", "pictures_of", "rows_of"]
 
 CHANNELS = {1, 3, 4}
 TINY = 24  # pixels a side up to which an image is kept as it is, without loss
@@ -224,6 +225,17 @@ def picture_bytes(image: Any, side: int) -> tuple[bytes, str]:
         image.thumbnail((side, side), Image.Resampling.LANCZOS, reducing_gap=2.0)
     image.save(buffer, "WEBP", quality=80, method=2)
     return buffer.getvalue(), "image/webp"
+
+
+def picture_uri(image: Any, side: int) -> str:
+    """The same as a data URI, to be the `src` of an image.
+
+    Example:
+        >>> picture_uri(as_image(np.zeros((8, 8), np.uint8)), 96)
+        'data:image/png;base64,iVBORw0...'
+    """
+    content, kind = picture_bytes(image, side)
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def _plain(value: Any) -> Any:

@@ -13,11 +13,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 from crust.errors import CrustError, InputError
-from crust.report.payload import SCALE, as_json, pack
+from crust.report.document import as_json, read_together
+from crust.report.payload import SCALE, pack
 from crust.report.previews import Looks, picture_bytes
 from crust.review.decision_store import Store
 from crust.review.decisions import Change, Conflict, Decision, StoreError
-from crust.review.html import files
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,7 +102,7 @@ class ReviewServer(ThreadingHTTPServer):
         # Images are asked for one by one; rows are in the page already, to be searched.
         packed = pack(table, classes, looks if looks is not None and looks.columns else None)
         packed["least"] = None if least is None else round(least * SCALE)
-        self.files = files(packed, who, name, looks)
+        self.files = _files(packed, who, name, looks)
         try:
             super().__init__((ADDRESS, port), _Handler)
         except OSError as error:
@@ -136,6 +136,19 @@ class ReviewServer(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that leaves in the middle of an answer is nothing to tell."""
         log.debug("a request from %s broke off", client_address, exc_info=True)
+
+
+def _files(packed: dict[str, Any], who: str, name: str, looks: Looks | None) -> dict[str, tuple[bytes, str]]:
+    """All that is served as it is, by name: what comes with crust, and beside it the data."""
+    kind = "none" if looks is None else "rows" if looks.columns else "images"
+    style = read_together("report/style.css", "report/report.css", "review/review.css")
+    return {
+        "": (read_together("review/review.html").encode(), "text/html; charset=utf-8"),
+        "icon.svg": (read_together("review/icon.svg").encode(), "image/svg+xml"),
+        "style.css": (style.encode(), "text/css; charset=utf-8"),
+        "review.js": (read_together("report/shared.js", "review/review.js").encode(), "text/javascript; charset=utf-8"),
+        "data": (as_json({**packed, "who": who, "name": name, "looks": kind}).encode(), "application/json"),
+    }
 
 
 class _Handler(BaseHTTPRequestHandler):
