@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crust.cli.formatting import StoppedByUser, show_log
-from crust.cli.reproduce_args import Asked, check_folder, read_asked, read_engine, read_known
+from crust.cli.reproduce_plan import Asked, check_folder, read_asked, read_engine, read_known, show_plan
 from crust.cli.reproduce_progress import GridProgress
 from crust.errors import InputError
 
@@ -130,10 +130,11 @@ def reproduce_command(
     check_folder(folder)
     place = read_engine(engine, jobs, address, cpus, gpus)
     if workers < 0:
-        raise InputError(f"--workers is {workers}: give a number of processes, or 0 for none")
+        raise InputError(f"--workers is {workers}: give a number of processes, or 0 for none", code="bad-workers")
     if human_labels is not None and not human_labels.is_file():
         raise InputError(
-            f"--human-labels {human_labels} is no file: name the .npz with people's labels, or leave it out"
+            f"--human-labels {human_labels} is no file: name the .npz with people's labels, or leave it out",
+            code="missing-file",
         )
 
     from crust.experiments import key, read_results, run_grid
@@ -147,7 +148,7 @@ def reproduce_command(
     known = read_known(results or [])
     if tables:
         if dry_run:
-            raise InputError("--tables and --dry-run exclude each other: leave one of them out")
+            raise InputError("--tables and --dry-run exclude each other: leave one of them out", code="options-exclude")
         _only_tables(asked, [*known, *read_results(work.results)], folder, quiet)
         return
     todo = without_result(asked.specs, [*read_results(work.results), *known])
@@ -160,8 +161,6 @@ def reproduce_command(
     if skip_broken:
         logging.getLogger("crust.data").setLevel(logging.ERROR)  # what is left out is said once, not for every run
     if dry_run:
-        from crust.cli.reproduce_plan import show_plan
-
         lines = [*known, *read_results(work.results)]
         show_plan(asked.title, asked.specs, todo, lines, failed, checked, work, place, keep_runs=keep_runs)
         return
@@ -206,7 +205,9 @@ def _possible(todo: Sequence[Spec], checked: Checked, skip_missing: bool, quiet:
     if reasons and not skip_missing:
         problem, count = next(iter(reasons.items()))
         of = _runs_in_words(len(todo))
-        raise InputError(f"{count} of {of} cannot be made: {problem}; --skip-missing leaves them out")
+        raise InputError(
+            f"{count} of {of} cannot be made: {problem}; --skip-missing leaves them out", code="cannot-run"
+        )
     for problem, count in reasons.items():
         if not quiet:
             typer.echo(f"left out: {_runs_in_words(count)}, {problem}", err=True)
@@ -280,7 +281,8 @@ def _only_tables(asked: Asked, lines: Sequence[dict[str, Any]], folder: Path, qu
     if left == len(asked.specs):
         raise InputError(
             f"none of the {_runs_in_words(left)} has a result in {folder}: leave out --tables to make them, or name "
-            "results from elsewhere with --results"
+            "results from elsewhere with --results",
+            code="no-results",
         )
     files = _write_outputs(asked, lines, folder)
     if not quiet:

@@ -139,9 +139,9 @@ def check_name(name: str) -> str:
     """
     found = " ".join(name.split())
     if not found:
-        raise InputError("--as has no name: say who reviews")
+        raise InputError("--as has no name: say who reviews", code="reviewer-name")
     if len(found) > 100 or not found.isprintable():
-        raise InputError(f"--as {found[:20]!r}… is no name: give one of at most 100 letters")
+        raise InputError(f"--as {found[:20]!r}… is no name: give one of at most 100 letters", code="reviewer-name")
     return found
 
 

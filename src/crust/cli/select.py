@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crust._util.output_files import check_output
-from crust.cli.formatting import show_log
+from crust.cli.formatting import show_log, text_table
 from crust.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 FILES = "Data"
 HOW = "How to select"
 MEANS = "Means"
+ROWS = 20  # of the table
 
 
 def select_command(
@@ -119,7 +120,9 @@ def select_command(
     options |= {"min_per_group": min_per_group, "engine": _engine(engine, address, threads)}
     vectors, names = _read_vectors(features, columns, groups, group_column, folder)
     if folder and plot is not None:
-        raise InputError(f"--plot needs all vectors at once: leave it out for the folder {features}")
+        raise InputError(
+            f"--plot needs all vectors at once: leave it out for the folder {features}", code="options-exclude"
+        )
     if dry_run:
         _print_estimate(_shape_of(vectors), budget, names, options)
         return
@@ -127,7 +130,7 @@ def select_command(
     if output is not None:
         coreset.save(output)
     if plot is not None:
-        from crust.cli.select_output import draw
+        from crust.cli.select_plot import draw
 
         draw(plot, vectors, coreset, metric=metric, seed=seed)
     if not quiet:
@@ -147,7 +150,8 @@ def parse_budget(text: str) -> int | float:
     if re.fullmatch(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?", word):
         return float(word)
     raise InputError(
-        f"-k {text} is not a number: give a count such as 500, or a share with a decimal point such as 0.1"
+        f"-k {text} is not a number: give a count such as 500, or a share with a decimal point such as 0.1",
+        code="bad-k",
     )
 
 
@@ -162,7 +166,7 @@ def _engine(engine: str | None, address: str | None, threads: int | None) -> Any
     if address is None:
         return engine
     if engine != "ray":
-        raise InputError("--address is that of a Ray cluster: add --engine ray")
+        raise InputError("--address is that of a Ray cluster: add --engine ray", code="options-exclude")
     from crust.selection import Ray
 
     return Ray(address, threads)
@@ -184,7 +188,9 @@ def _read_vectors(
 
     if folder:
         if columns is not None or (group_column is not None and groups is None):
-            raise InputError(f"{features} is a folder of arrays without columns: leave out the columns")
+            raise InputError(
+                f"{features} is a folder of arrays without columns: leave out the columns", code="options-exclude"
+            )
         return features, None if groups is None else read_column(groups, group_column)
     wanted = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     inside = group_column if groups is None else None  # groups that stand beside the vectors in the same table
@@ -201,7 +207,9 @@ def _print_estimate(shape: tuple[int, ...], budget: int | float, names: np.ndarr
 
     n, d = shape
     if names is not None and len(names) != n:
-        raise InputError(f"there are {len(names)} groups for {n} points: give one group name a point")
+        raise InputError(
+            f"there are {len(names)} groups for {n} points: give one group name a point", code="groups-length"
+        )
     sizes = None if names is None else np.unique(names, return_counts=True)[1].tolist()
     kept = {name: value for name, value in options.items() if name != "engine"}
     typer.echo(str(crust.estimate_cost(n, d, budget, groups=sizes, **kept)))
@@ -209,8 +217,6 @@ def _print_estimate(shape: tuple[int, ...], budget: int | float, names: np.ndarr
 
 def _print_result(coreset: Any, output: Path | None, plot: Path | None) -> None:
     from rich.console import Console
-
-    from crust.cli.select_output import group_table
 
     console = Console(highlight=False)
     console.print(group_table(coreset))
@@ -222,3 +228,29 @@ def _print_result(coreset: Any, output: Path | None, plot: Path | None) -> None:
         console.print(f"picture: {plot}", soft_wrap=True)
     if output is None:
         console.print("not kept; next: the same command with -o coreset.parquet, to write it to a file")
+
+
+def group_table(coreset: Any) -> Any:
+    """The coreset in numbers, group by group: the first groups, and what it comes to."""
+    import numpy as np
+
+    if coreset.groups is None:
+        names, of_medoid = np.array(["all"]), np.zeros(len(coreset.indices), dtype=np.int64)
+    else:
+        names, of_medoid = np.unique(np.asarray(coreset.groups), return_inverse=True)
+    of_point = of_medoid[coreset.assignment]
+    points = np.bincount(of_point, minlength=len(names))
+    medoids = np.bincount(of_medoid, minlength=len(names))
+    distance = np.bincount(of_point, weights=np.asarray(coreset.distances, dtype=np.float64), minlength=len(names))
+    largest = np.zeros(len(names), dtype=np.int64)
+    np.maximum.at(largest, of_medoid, coreset.weights)
+
+    def row(name: str, points: Any, medoids: Any, distance: Any, largest: Any) -> list[str]:
+        return [name, f"{points:,}", f"{medoids:,}", f"{distance / points:.4g}", f"{largest:,}"]
+
+    heads = ("group", "points", "medoids", "mean distance", "largest cluster")
+    rows = [row(*cells) for cells in zip(map(str, names), points, medoids, distance, largest, strict=True)]
+    if len(rows) > ROWS:
+        rows = [*rows[:ROWS], [f"… and {len(rows) - ROWS:,} more groups", "", "", "", ""]]
+    total = row("all", points.sum(), medoids.sum(), distance.sum(), largest.max())
+    return text_table(heads, rows, left=["group"], footer=total if len(names) > 1 else ())

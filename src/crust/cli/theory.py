@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from crust.cli.formatting import percent, show_log
+from crust.cli.formatting import percent, show_log, text_table
 from crust.errors import InputError
 
 # The plots of the page, with what to see in them.
@@ -60,7 +60,7 @@ def theory_command(
     show_log(logging.ERROR if quiet else logging.WARNING)
     where = run if output is None else output
     if where.exists() and not where.is_dir():
-        raise InputError(f"-o {where} is a file: name a folder")
+        raise InputError(f"-o {where} is a file: name a folder", code="output-is-file")
 
     from crust.runs.checkpoints import reopen
     from crust.theory.diagnose import diagnose
@@ -105,13 +105,14 @@ def parse_epochs(text: str | None, there: list[int]) -> list[int] | None:
         return list(there) if text.strip() == "all" else [there[-1]]
     parts = [part.strip() for part in text.split(",")]
     if not all(re.fullmatch(r"\d+", part) for part in parts):
-        raise InputError(f"--epochs {text} is no list of epochs: write 0,10,40, or all, or last")
+        raise InputError(f"--epochs {text} is no list of epochs: write 0,10,40, or all, or last", code="bad-epochs")
     wanted = [int(part) for part in parts]
     for epoch in wanted:
         if epoch not in there:
             raise InputError(
                 f"there is no checkpoint of epoch {epoch}, only of {', '.join(map(str, there))}: "
-                "train with --keep-every N to keep every Nth"
+                "train with --keep-every N to keep every Nth",
+                code="no-checkpoint",
             )
     return wanted
 
@@ -129,7 +130,9 @@ def parse_cut(text: str) -> int | float | str:
     if re.fullmatch(r"\d*\.\d+", word):
         return float(word)
     if word != "gap":
-        raise InputError(f"--cut {text}: give a share of the energy such as 0.9, a rank such as 10, or gap")
+        raise InputError(
+            f"--cut {text}: give a share of the energy such as 0.9, a rank such as 10, or gap", code="bad-cut"
+        )
     return word
 
 
@@ -140,9 +143,7 @@ def _say(text: str) -> None:
 
 def _print_theory(summary: dict, where: Path) -> None:
     """The tables in short."""
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
 
     console = Console(highlight=False)
     parts = [("Labels in the information space", *epoch_rows(summary))]
@@ -153,12 +154,7 @@ def _print_theory(summary: dict, where: Path) -> None:
         heads, rows = premise_rows(summary["guarantee"])
         parts.append(("Theorem 1", heads[:-1], [row[:-1] for row in rows]))
     for title, heads, rows in parts:
-        shown = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-        for head in heads:
-            shown.add_column(head)
-        for row in rows:
-            shown.add_row(*row)
-        console.print(shown)
+        console.print(text_table(heads, rows, title=title, left=heads))
     if summary["guarantee"] is not None:
         typer.echo(outcome_words(summary["guarantee"]))
     noise = "" if summary["noise"] is None else f", {percent(summary['noise'])} of their labels wrong"

@@ -243,7 +243,7 @@ def _parse_passes(budget: str) -> float:
             return float(number)
     except ValueError:
         pass
-    raise InputError(f"--budget {budget} is no number of passes: write it as passes=2e6")
+    raise InputError(f"--budget {budget} is no number of passes: write it as passes=2e6", code="bad-budget")
 
 
 def _without_none(values: dict[str, Any]) -> dict[str, Any]:
@@ -255,18 +255,20 @@ def _recipe_of(folder: Path | None, resume: bool, data: str | None) -> dict[str,
     if not resume:
         return {}
     if folder is None:
-        raise InputError("--resume does not know which run: name its folder with -o")
+        raise InputError("--resume does not know which run: name its folder with -o", code="no-run")
     run = RunFolder(folder)
     if run.recipe_path.is_file():
         return recipes.read_recipe(run.recipe_path)
     if data is None:
-        raise InputError(f"there is no run in {folder} that could go on: check the folder")
+        raise InputError(f"there is no run in {folder} that could go on: check the folder", code="no-run")
     return {}
 
 
 def _check_options(options: dict[str, Any], output: Path | None, resume: bool) -> None:
     if options.get("data") is None:
-        raise InputError("there is nothing to train on: give DATA, such as digits, or a folder or a file")
+        raise InputError(
+            "there is nothing to train on: give DATA, such as digits, or a folder or a file", code="nothing-to-do"
+        )
     model = options.get("model")
     if model is not None and not str(model).startswith("timm:"):
         from crust.models import MODELS
@@ -278,13 +280,18 @@ def _check_options(options: dict[str, Any], output: Path | None, resume: bool) -
         parse_noise(options["noise"])
         for name in ("labels", "true_labels"):
             if options.get(name) is not None:
-                raise InputError(f"--noise is made from the data's own labels: leave out --{name.replace('_', '-')}")
+                raise InputError(
+                    f"--noise is made from the data's own labels: leave out --{name.replace('_', '-')}",
+                    code="options-exclude",
+                )
     if output is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise InputError("several processes need one folder: name it with -o")
+        raise InputError("several processes need one folder: name it with -o", code="no-output")
     if output is not None and output.exists() and not output.is_dir():
-        raise InputError(f"-o {output} is a file: name a folder")
+        raise InputError(f"-o {output} is a file: name a folder", code="output-is-file")
     if output is not None and not resume and RunFolder(output).checkpoint_dir.is_dir():
-        raise InputError(f"{output} holds a run already: go on with --resume, or choose another folder")
+        raise InputError(
+            f"{output} holds a run already: go on with --resume, or choose another folder", code="output-taken"
+        )
 
 
 def _new_folder(options: dict[str, Any]) -> Path:

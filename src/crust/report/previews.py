@@ -42,6 +42,8 @@ class Looks(Protocol):
 class Gone(InputError):
     """An image that was there once, in one sentence."""
 
+    code = "missing-image"
+
 
 class Pictures:
     """Images by their position.
@@ -126,7 +128,7 @@ def files_of(root: Path, names: Mapping[int, str]) -> Pictures:
             "move them back (crust audit RUN --move-back), or name their folder with --data"
         )
         if len(gone) == len(names):
-            raise InputError(missing)
+            raise InputError(missing, code="missing-image")
 
     def read(index: int) -> Any:
         path = root / names[index]
@@ -175,7 +177,7 @@ def as_image(pixels: Any) -> Any:
 
     found = np.asarray(pixels)
     if not is_image(found.shape):
-        raise InputError(f"an example of shape {found.shape} is no image: give 1, 3 or 4 channels")
+        raise InputError(f"an example of shape {found.shape} is no image: give 1, 3 or 4 channels", code="no-image")
     if found.ndim == 3 and found.shape[0] in CHANNELS:
         found = np.moveaxis(found, 0, 2)
     if found.ndim == 3 and found.shape[2] == 1:

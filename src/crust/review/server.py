@@ -109,10 +109,13 @@ class ReviewServer(ThreadingHTTPServer):
             why = {errno.EADDRINUSE: "is in use", errno.EACCES: "needs more rights"}.get(error.errno or 0)
             raise InputError(
                 f"port {port} {why or f'cannot be used ({error.strerror or error})'}: give another with --port, "
-                "or leave it out to get a free one"
+                "or leave it out to get a free one",
+                code="port",
             ) from None
         except OverflowError:
-            raise InputError(f"there is no port {port}: give one from 1 to 65535, or leave it out") from None
+            raise InputError(
+                f"there is no port {port}: give one from 1 to 65535, or leave it out", code="port"
+            ) from None
         try:
             self.store = store if isinstance(store, Store) else store()
         except BaseException:
