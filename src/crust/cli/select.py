@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,9 +18,9 @@ from crust.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
-FILES = "Data"
-HOW = "How to select"
-MEANS = "Means"
+FILES = partial(typer.Option, rich_help_panel="Data")
+HOW = partial(typer.Option, rich_help_panel="How to select")
+MEANS = partial(typer.Option, rich_help_panel="Means")
 ROWS = 20  # of the table
 
 
@@ -36,65 +37,38 @@ def select_command(
     groups: Annotated[
         str | None, typer.Option(help="File with one group name a row; each group is covered by its own.")
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write the coreset here (.parquet).", rich_help_panel=FILES)
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw the result here (.png, .pdf or .svg).", rich_help_panel=FILES)
-    ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(help="Columns of a table to use, as in a,b,c; default: numeric ones.", rich_help_panel=FILES),
-    ] = None,
+    output: Annotated[Path | None, FILES("-o", "--output", help="Write the coreset here (.parquet).")] = None,
+    plot: Annotated[Path | None, FILES(help="Draw the result here (.png, .pdf or .svg).")] = None,
+    columns: Annotated[str | None, FILES(help="Columns of a table to use, as in a,b,c; default: numeric ones.")] = None,
     group_column: Annotated[
-        str | None,
-        typer.Option(help="Column with the groups: of the --groups file, else of the vectors.", rich_help_panel=FILES),
+        str | None, FILES(help="Column with the groups: of the --groups file, else of the vectors.")
     ] = None,
     algorithm: Annotated[
         str | None,
-        typer.Option(
+        HOW(
             help="greedy, lazy, stochastic, sieve, greedi, central or random; default: greedy, for a folder or with an "
             "engine greedi.",
             metavar="NAME",
-            rich_help_panel=HOW,
         ),
     ] = None,
     metric: Annotated[
         str,
-        typer.Option(
-            help="euclidean, sqeuclidean, cosine, or precomputed for a square matrix of distances.",
-            metavar="NAME",
-            rich_help_panel=HOW,
-        ),
+        HOW(help="euclidean, sqeuclidean, cosine, or precomputed for a square matrix of distances.", metavar="NAME"),
     ] = "euclidean",
-    min_per_group: Annotated[
-        int, typer.Option(help="What every group gets at least, where K allows it.", rich_help_panel=HOW)
-    ] = 1,
-    epsilon: Annotated[
-        float, typer.Option(help="How far stochastic and sieve may fall short.", rich_help_panel=HOW)
-    ] = 0.1,
-    seed: Annotated[int, typer.Option(help="Same seed, same answer.", rich_help_panel=HOW)] = 0,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, cuda:1, ... ; default: the CPU kernels.", rich_help_panel=MEANS)
-    ] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads; default: all cores.", rich_help_panel=MEANS)] = None,
+    min_per_group: Annotated[int, HOW(help="What every group gets at least, where K allows it.")] = 1,
+    epsilon: Annotated[float, HOW(help="How far stochastic and sieve may fall short.")] = 0.1,
+    seed: Annotated[int, HOW(help="Same seed, same answer.")] = 0,
+    device: Annotated[str | None, MEANS(help="cpu, cuda, cuda:1, ... ; default: the CPU kernels.")] = None,
+    threads: Annotated[int | None, MEANS(help="Threads; default: all cores.")] = None,
     memory_limit: Annotated[
-        str | None,
-        typer.Option(help="Such as 500MB or 2GiB; default: a quarter of what is free.", rich_help_panel=MEANS),
+        str | None, MEANS(help="Such as 500MB or 2GiB; default: a quarter of what is free.")
     ] = None,
-    engine: Annotated[
-        str | None, typer.Option(help="Where greedi runs its shards: local or ray.", rich_help_panel=MEANS)
-    ] = None,
+    engine: Annotated[str | None, MEANS(help="Where greedi runs its shards: local or ray.")] = None,
     address: Annotated[
-        str | None,
-        typer.Option(help="Of a Ray cluster; default: $RAY_ADDRESS, else one on this machine.", rich_help_panel=MEANS),
+        str | None, MEANS(help="Of a Ray cluster; default: $RAY_ADDRESS, else one on this machine.")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what it would cost, and stop.", rich_help_panel=MEANS)
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print nothing but errors.", rich_help_panel=MEANS)
-    ] = False,
+    dry_run: Annotated[bool, MEANS("--dry-run", help="Say what it would cost, and stop.")] = False,
+    quiet: Annotated[bool, MEANS("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Select the K points that represent all others best: medoids, with the sizes of their clusters as weights."""
     budget = parse_budget(k)

@@ -45,8 +45,7 @@ def theory_command(
     ] = None,
     points: Annotated[int, typer.Option(help="Training examples to look at, drawn at random.", min=2)] = 200,
     cut: Annotated[
-        str,
-        typer.Option(help="Information space: a share of the energy (0.9), a rank (10), or gap.", metavar="CUT"),
+        str, typer.Option(help="Information space: a share of the energy (0.9), a rank (10), or gap.", metavar="CUT")
     ] = "0.9",
     repeats: Annotated[int, typer.Option(help="Random subsets to compare with.", min=0)] = 10,
     steps: Annotated[int, typer.Option(help="At most so many steps to test the theorem; 0: no test.", min=0)] = 500,

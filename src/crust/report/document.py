@@ -13,7 +13,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-__all__ = ["as_json", "page", "read_together", "render"]
+__all__ = ["as_json", "page", "render"]
 
 ROOT = Path(__file__).parents[1]  # of the package: templates, styles and scripts are named from here
 # What no page may hold: control characters, and halves of characters, which file names can contain.
