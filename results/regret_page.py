@@ -9,7 +9,19 @@ from io import BytesIO, StringIO
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.regret.conditions import CHOOSE, CIFAR, CONFIRM, CONTENDERS, SEEDS, SHORT, Condition, Job, conditions
+from benchmarks.regret.conditions import (
+    CHOOSE,
+    CIFAR,
+    CLEAN,
+    CONFIRM,
+    CONTENDERS,
+    SEEDS,
+    SHORT,
+    Condition,
+    Job,
+    Noise,
+    conditions,
+)  # fmt: skip
 from benchmarks.regret.lines import Lines, passes, score
 
 from crust.experiments.outputs.table_markdown import markdown, mean_sd
@@ -192,18 +204,16 @@ def _limits(scores: Sequence[Scores]) -> str:
     """What the default must reach on the confirming conditions, and whether it does."""
     confirm = [one for one in scores if one.condition.part == CONFIRM]
     long = [one for one in confirm if one.condition.protocol != "text-5"]
-    clean = _deficits(long, lambda noise: noise.labels == "true")
-    few = _deficits(long, lambda noise: 0 < noise.share <= FEW_WRONG)
+    clean = _deficits(long, _is_clean)
+    few = _deficits(long, _is_light)
     rivals = [(one, regrets(one, only_cheap=True)) for one in confirm]
     among = {_title(one.condition): found[DEFAULT] for one, found in rivals if DEFAULT in found}
     tokens = [one for one in scores if one.condition.protocol == "text-5"]
     rows = [
-        _limit_row(
-            "clean data, behind `erm`: mean over sets", 0.3, {"": average(list(clean.values()))} if clean else {}
-        ),
+        _limit_row("clean data, behind `erm`: mean over sets", 0.3, _together(clean)),
         _limit_row("clean data, behind `erm`: worst set", 1.0, clean),
         _limit_row("up to 20% wrong labels, behind `erm`: worst", 0.3, few),
-        _limit_row("mean regret, at most 1.1 passes", 0.5, {"": average(list(among.values()))} if among else {}),
+        _limit_row("mean regret, at most 1.1 passes", 0.5, _together(among)),
         _limit_row("worst regret, at most 1.1 passes", 2.0, among),
         _smallest_row("mean regret, at most 1.1 passes", confirm, DEFAULT, only_cheap=True),
         _smallest_row("mean regret among all", confirm, LARGER, only_cheap=False),
@@ -225,19 +235,26 @@ ON_CIFAR = {  # accuracy of the last epoch
 UNKNOWN = ["–", "not measured yet"]
 
 
-def _is_clean(noise: Any) -> bool:
-    return noise.labels == "true"
+def _is_clean(noise: Noise) -> bool:
+    return noise == CLEAN
 
 
-def _is_short(noise: Any) -> bool:
+def _is_short(noise: Noise) -> bool:
     return noise == SHORT
 
 
-def _deficits(scores: Sequence[Scores], wanted: Callable[[Any], bool]) -> dict[str, Estimate]:
+def _is_light(noise: Noise) -> bool:
+    return 0 < noise.share <= FEW_WRONG
+
+
+def _together(found: Mapping[str, Estimate]) -> dict[str, Estimate]:
+    return {"": average(list(found.values()))} if found else {}
+
+
+def _deficits(scores: Sequence[Scores], wanted: Callable[[Noise], bool]) -> dict[str, Estimate]:
     """How far the default is behind plain training, by condition."""
-    found = {
-        _title(one.condition): deficit(one.delivered, DEFAULT, "erm") for one in scores if wanted(one.condition.noise)
-    }
+    some = [one for one in scores if wanted(one.condition.noise)]
+    found = {_title(one.condition): deficit(one.delivered, DEFAULT, "erm") for one in some}
     return {name: one for name, one in found.items() if one is not None}
 
 
@@ -281,10 +298,8 @@ def _passes_row(scores: Sequence[Scores]) -> list[str]:
 
 def _cifar_row(scores: Sequence[Scores], labels: str, least: float) -> list[str]:
     what = f"CIFAR-10 in small, {labels}, accuracy of the last epoch"
-    some = [one for one in scores if one.condition.part == CIFAR and one.condition.noise.labels == labels]
-    values = [
-        value for one in some for value in one.last.get(DEFAULT, {}).values() if not one.condition.noise.imbalance
-    ]
+    some = [one for one in scores if one.condition.part == CIFAR and one.condition.noise.name == labels]
+    values = [value for one in some for value in one.last.get(DEFAULT, {}).values()]
     if not values:
         return [what, f"{least}", *UNKNOWN]
     found = Estimate.of([-value for value in values])
@@ -299,17 +314,8 @@ def regret_csv(lines: Iterable[dict[str, Any]]) -> str:
     """A line a method and condition."""
     buffer = StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    names = [
-        "delivered",
-        "last_epoch",
-        "regret",
-        "regret_error",
-        "regret_cheap",
-        "regret_cheap_error",
-        "passes",
-        "auroc",
-    ]
-    writer.writerow(["part", "condition", "method", "seeds", *names])
+    names = ["regret", "regret_error", "regret_cheap", "regret_cheap_error", "passes", "auroc"]
+    writer.writerow(["part", "condition", "method", "seeds", "delivered", "last_epoch", *names])
     for one in scores_of(lines):
         every, few = regrets(one, only_cheap=False), regrets(one, only_cheap=True)
         for name, values in one.delivered.items():

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from crust.experiments import make
@@ -139,7 +140,7 @@ class Contender:
 
     name: str
     method: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: tuple[tuple[str, Any], ...] = ()
 
     @property
     def is_there(self) -> bool:
@@ -151,7 +152,7 @@ CONTENDERS = (
     *(Contender(name, name) for name in ("erm", "crust", "crust-half", "gce", "sce", "elr", "mixup", "small-loss")),
     *(Contender(name, name) for name in ("crust-paper", "crust-released", "oracle", "crust-semi")),
     *(Contender(name, name) for name in ("co-teaching", "dividemix")),
-    Contender("dividemix, lambda_u=0", "dividemix", {"lambda_u": 0.0}),
+    Contender("dividemix, lambda_u=0", "dividemix", (("lambda_u", 0.0),)),
 )
 
 
@@ -198,17 +199,21 @@ class Job:
     @property
     def spec(self) -> dict[str, Any]:
         """Every setting in full, as result lines have it; on CIFAR-10 the very specification of `crust reproduce`."""
-        condition, protocol = self.condition, PROTOCOLS[self.condition.protocol]
-        more: dict[str, Any] = {} if condition.noise.imbalance is None else {"imbalance": condition.noise.imbalance}
-        where: dict[str, Any] = {}
-        if SETS[condition.data].form != "cifar10":
-            where = {"data": condition.data, "limit": LIMIT, "model": protocol.model, "augment": False}
-            more["protocol"] = condition.protocol
-        settings = {**protocol.experiment, **self.contender.settings}
-        return {
-            **make(self.contender.method, condition.noise.labels, scale="cpu", seed=self.seed, **where, **settings),
-            **more,
-        }
+        base = _spec(self.condition, self.contender)
+        return {**base, "experiment": {**base["experiment"], "seed": self.seed}}
+
+
+@cache
+def _spec(condition: Condition, contender: Contender) -> dict[str, Any]:
+    """The specification of seed 0."""
+    protocol, noise = PROTOCOLS[condition.protocol], condition.noise
+    more: dict[str, Any] = {} if noise.imbalance is None else {"imbalance": noise.imbalance}
+    where: dict[str, Any] = {}
+    if SETS[condition.data].form != "cifar10":
+        where = {"data": condition.data, "limit": LIMIT, "model": protocol.model, "augment": False}
+        more["protocol"] = condition.protocol
+    settings = {**protocol.experiment, **dict(contender.settings)}
+    return {**make(contender.method, noise.labels, scale="cpu", **where, **settings), **more}
 
 
 def conditions() -> Iterator[Condition]:
