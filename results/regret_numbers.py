@@ -33,14 +33,19 @@ class Estimate:
     def of(cls, values: Sequence[float]) -> Estimate:
         return cls(mean(values), stdev(values) / sqrt(len(values)) if len(values) > 1 else None, len(values))
 
-    def exceeds(self, limit: float) -> bool:
-        """Whether the mean is above a limit by more than two standard errors.
+    def verdict(self, limit: float) -> str:
+        """How the mean stands to a limit: only above it by more than two standard errors is it missed.
 
         Example:
-            >>> [Estimate(1.0, error, 9).exceeds(0.5) for error in (0.2, 0.3, None)]
-            [True, False, False]
+            >>> [Estimate(mean, 0.1, 9).verdict(0.5) for mean in (0.5, 0.7, 0.71)], Estimate(0.6, None, 1).verdict(0.5)
+            (['reached', 'within the error', 'missed'], 'open, one seed')
         """
-        return self.error is not None and self.mean - limit > 2 * self.error
+        over = self.mean - limit
+        if over <= 0:
+            return "reached"
+        if self.error is None:
+            return "open, one seed"
+        return "missed" if over > 2 * self.error + 1e-9 else "within the error"
 
 
 def average(estimates: Sequence[Estimate]) -> Estimate:

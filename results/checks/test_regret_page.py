@@ -121,6 +121,9 @@ def test_the_page_says_what_is_reached_and_what_is_missed():
     worse = [{**line, "accuracy": {"last": 0.1, "delivered": 0.1}} if line["spec"]["method"] == "crust" else line
              for line in made_up()]  # fmt: skip
     assert "missed in 2 of 2" in page.regret_page(worse)
+    (alone,) = made_up("^cifar10/symmetric:0.2/cpu crust seed 0")
+    for last, verdict in ((0.82, "82.0 (1 seed) | reached"), (0.1, "10.0 (1 seed) | open, one seed")):
+        assert verdict in page.regret_page([{**alone, "accuracy": {"last": last, "delivered": 0.5}}])
     assert "No run has been made yet." in page.regret_page([])
     assert page.regret_csv(made_up()).count("\n") == 1 + 4 * len(ACCURACY)
     assert page.regret_png(made_up()).startswith(b"\x89PNG")

@@ -55,7 +55,7 @@ def test_a_killed_queue_goes_on_with_what_is_missing(queue, tmp_path):
         assert time.monotonic() < end
         time.sleep(0.02)
     first.send_signal(signal.SIGKILL)
-    first.wait()
+    first.communicate(timeout=60)  # returns when the last worker has let go of the pipes
     before = file.read_text()
     assert before.endswith("\n")
     assert 1 <= len(names(file)) < 8
@@ -63,7 +63,7 @@ def test_a_killed_queue_goes_on_with_what_is_missing(queue, tmp_path):
     waiting = queue("--dry-run")
     assert f"{8 - before.count(chr(10))} runs" in waiting.communicate(timeout=300)[0]
     second = queue()
-    errors = second.communicate(timeout=300)[1]  # its workers hold the pipes as long as they live
+    errors = second.communicate(timeout=300)[1]
     assert second.returncode == 0, errors
     text = file.read_text()
     assert text.startswith(before)
