@@ -14,8 +14,7 @@ import crust
 from benchmarks.regret.conditions import SETS, Job
 from benchmarks.regret.splits import Split, labels_of, split_of
 from crust.experiments import key
-from crust.experiments.hardware import machine
-from crust.experiments.run_spec import CURVES, FACTS, audit_quality
+from crust.experiments.run_spec import CURVES, FACTS, audit_quality, machine
 from crust.runs.folder import versions
 
 
