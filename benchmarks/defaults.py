@@ -62,7 +62,11 @@ def table_conditions(folder: Path, rows: int, seeds: Iterable[int]) -> Iterable[
             for rate in (0.0, 0.2):
                 true = bundle.train.labels
                 spec = f"symmetric:{rate}" if rate else None
-                given = true if spec is None else noise.make_noisy_labels(true, spec, len(bundle.train.classes), seed).labels
+                given = (
+                    true
+                    if spec is None
+                    else noise.make_noisy_labels(true, spec, len(bundle.train.classes), seed).labels
+                )
                 yield {"data": path.stem, "noise": rate, "seed": seed}, bundle, given
 
 
@@ -128,7 +132,11 @@ def show(lines: list[dict[str, Any]]) -> None:
                 print(f"noise {name}: default minus old {mean(some):+.2f} on average, worst {min(some):+.2f}")
         if part["auroc"].notna().any():
             print(f"{method}: AUROC of the audit")
-            print(part.pivot_table(index=["noise", "data"], columns="who", values="auroc", aggfunc="mean").round(3).to_string())
+            print(
+                part.pivot_table(index=["noise", "data"], columns="who", values="auroc", aggfunc="mean")
+                .round(3)
+                .to_string()
+            )
 
 
 def main() -> None:

@@ -5,14 +5,14 @@ import math
 import numpy as np
 import pytest
 import torch
+from tests.refusals import refused
+from tests.training.common import clouds
 from torch import nn
 
 import crust
 from crust import CrustClassifier, defaults
 from crust.models import MODELS
 from crust.training.settings import TrainSettings
-from tests.refusals import refused
-from tests.training.common import clouds
 
 IMAGES = (3, 48, 48)
 
@@ -36,7 +36,7 @@ def test_images_get_a_network_of_their_size(shape, n, model):
     found = defaults.choose("images", shape, n)
     assert found.model == model
     assert model in found.sentence
-    assert defaults.choose("dataset", shape, n) .model == model  # a dataset whose items are images
+    assert defaults.choose("dataset", shape, n).model == model  # a dataset whose items are images
 
 
 def test_tables_texts_and_what_is_neither():
@@ -52,9 +52,10 @@ def test_tables_texts_and_what_is_neither():
 @pytest.mark.parametrize("kind", ["images", "features", "text", "dataset"])
 def test_length_is_counted_in_updates_within_bounds_of_epochs(kind):
     shape = {"images": IMAGES, "features": (8,)}.get(kind, ())
-    runs = [defaults.choose(kind, shape, n, model="x").settings for n in (20, 500, 3000, 20_000, 10**6)]
+    sizes = (20, 500, 3000, 20_000, 10**6)
+    runs = [defaults.choose(kind, shape, n, model="x").settings for n in sizes]
     epochs = [run["epochs"] for run in runs]
-    updates = [run["epochs"] * math.ceil(n / run["batch_size"]) for run, n in zip(runs, (20, 500, 3000, 20_000, 10**6))]
+    updates = [run["epochs"] * math.ceil(n / run["batch_size"]) for run, n in zip(runs, sizes, strict=True)]
     assert epochs == sorted(epochs, reverse=True)
     assert epochs[-1] < 120
     assert updates == sorted(updates)
@@ -74,7 +75,14 @@ def test_longer_batches_mean_more_epochs():
         {"learning_rate": 3e-4},
         {"weight_decay": 0.0},
         {"schedule": "linear"},
-        {"epochs": 3, "batch_size": 7, "optimizer": "adam", "learning_rate": 0.1, "weight_decay": 0.0, "schedule": "linear"},
+        {
+            "epochs": 3,
+            "batch_size": 7,
+            "optimizer": "adam",
+            "learning_rate": 0.1,
+            "weight_decay": 0.0,
+            "schedule": "linear",
+        },
     ],
 )
 def test_what_the_user_gives_stays_and_is_not_said(given):
@@ -90,6 +98,19 @@ def test_the_optimizer_follows_the_rate_and_the_rate_the_optimizer():
     assert chosen(3000, optimizer="adam").settings["learning_rate"] <= 0.01
     assert chosen(3000, optimizer="sgd").settings["learning_rate"] >= 0.01
     assert chosen(3000, lr_milestones=(0.5,)).settings["schedule"] == "milestones"
+
+
+def test_short_runs_have_larger_rates_but_for_networks_that_may_be_pretrained():
+    assert chosen(3000, epochs=3).settings["learning_rate"] > chosen(3000).settings["learning_rate"]
+    assert chosen(3000, epochs=1).settings["learning_rate"] <= 0.005
+    own = [defaults.choose("images", IMAGES, 500, model=None, given={"epochs": epochs}) for epochs in (1, 100)]
+    assert own[0].settings["learning_rate"] == own[1].settings["learning_rate"] == 0.001
+
+
+def test_resnets_by_name_have_the_optimizer_that_they_were_made_with():
+    assert defaults.choose("images", (3, 32, 32), 20_000).sentence.endswith("sgd 0.1, cosine, batches of 128")
+    found = defaults.choose("images", (3, 32, 32), 20_000, given={"learning_rate": 0.001}).settings
+    assert (found["optimizer"], found["schedule"]) == ("adamw", "cosine")
 
 
 def test_datasets_of_the_paper_keep_its_protocol():
@@ -110,7 +131,7 @@ def test_few_images_are_told_of_pretrained_networks_and_digits_are_not():
 def test_fit_says_what_it_chose_and_keeps_it_in_the_config(capsys):
     x, given, _ = clouds(90)
     result = crust.fit("auto", (x, given), method="erm", epochs=2)
-    assert capsys.readouterr().err == "chosen for 90 rows of 5 features: mlp, adamw 0.001, cosine, batches of 16\n"
+    assert capsys.readouterr().err == "chosen for 90 rows of 5 features: mlp, adamw 0.005, cosine, batches of 16\n"
     assert result.config["model"] == "mlp"
     experiment = result.config["experiment"]
     assert (experiment["epochs"], experiment["optimizer"], experiment["schedule"]) == (2, "adamw", "cosine")

@@ -39,13 +39,14 @@ class _Length:
 
 LENGTHS: dict[Form, _Length] = {
     "images": _Length(6_000, 30, 60),
-    "table": _Length(2_000, 10, 100),
+    "table": _Length(4_000, 10, 100),
     "text": _Length(1_500, 5, 30),
     "inputs": _Length(3_000, 10, 60),
 }
 BATCHES = ((300, 16), (2_000, 32), (10_000, 64))  # up to so many examples; then 128
-ADAM = 0.001  # the rate of Adam and AdamW
-DECAY: dict[Form, float] = {"images": 0.05, "table": 0.1, "text": 0.01, "inputs": 0.01}  # of AdamW, times the rate
+ADAM = 0.001  # the rate of Adam and AdamW; in a run of fewer updates than these it is larger, up to so many times
+SHORT, FASTEST = 1_000, 5.0
+DECAY: dict[Form, float] = {"images": 0.05, "table": 1.0, "text": 0.01, "inputs": 0.01}  # of AdamW, times the rate
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def choose(
         words = "as in the paper: "
     else:
         network = _network(form, shape, n) if model == AUTO else model
-        found = {name: value for name, value in _settings(form, n, given).items() if name not in given}
+        found = {name: value for name, value in _settings(form, n, network, given).items() if name not in given}
         words = f"chosen for {_size(form, shape, n)}: "
     said = [*([network] if model == AUTO and network else []), *_in_words(found, given)]
     return Choice(network, found, words + ", ".join(said) if said else None)
@@ -138,18 +139,24 @@ def _paper_network(shape: Sequence[int]) -> str:
     return "resnet32" if min(shape[1:]) <= LARGE_SIDE else "timm:resnet18"
 
 
-def _settings(form: Form, n: int, given: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(form: Form, n: int, network: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
     batch_size = given.get("batch_size") or next((size for most, size in BATCHES if n < most), 128)
-    epochs = LENGTHS[form].epochs(n, batch_size)
-    optimizer = given.get("optimizer")
+    epochs = given.get("epochs") or LENGTHS[form].epochs(n, batch_size)
+    optimizer, largest = given.get("optimizer"), 0.1 if form == "images" else SGD_RATE
+    common = {"epochs": epochs, "batch_size": batch_size}
     if optimizer is None:
         of_sgd = given.get("learning_rate", 0) >= SGD_RATE or "momentum" in given or "nesterov" in given
+        if not of_sgd and "learning_rate" not in given and (network or "").startswith("resnet"):
+            return {**common, "optimizer": "sgd", "learning_rate": largest, "schedule": "cosine"}
         optimizer = "sgd" if of_sgd else "adamw"
-    common = {"epochs": epochs, "batch_size": batch_size, "optimizer": optimizer}
+    common["optimizer"] = optimizer
     if optimizer == "sgd":  # asked for: as it always was, but for a rate that networks without BatchNorm survive
-        return {**common, "learning_rate": 0.1 if form == "images" else SGD_RATE}
+        return {**common, "learning_rate": largest}
     falls = "lr_milestones" in given or "drop_factor" in given
-    found = {**common, "learning_rate": ADAM, "schedule": "milestones" if falls else "cosine"}
+    rate = ADAM
+    if network is not None or form == "table":  # else it may be pretrained
+        rate *= round(min(FASTEST, max(1.0, SHORT / (epochs * math.ceil(n / batch_size)))), 1)
+    found = {**common, "learning_rate": rate, "schedule": "milestones" if falls else "cosine"}
     return {**found, "weight_decay": DECAY[form]} if optimizer == "adamw" else found
 
 

@@ -4,12 +4,12 @@ import math
 
 import pytest
 import torch
+from tests.training.common import examples, fit, told, weights
 
 from crust.training.learning_rate import schedule_factor, warmup_factor
 from crust.training.method import Stage
 from crust.training.run_state import RunState
 from crust.training.settings import TrainSettings
-from tests.training.common import examples, fit, told, weights
 
 SHARES = [i / 20 for i in range(21)]
 

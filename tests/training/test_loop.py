@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.training.common import CLASSES, clouds, examples, fit, fit_seen, network, told, weights
+from tests.training.common import CLASSES, FAST, clouds, examples, fit, fit_seen, network, told, weights
 from torch import nn
 
 import crust

@@ -38,7 +38,7 @@ def _settings_words(config: dict[str, Any], n: int, options: dict[str, Any]) -> 
     from crust import defaults
     from crust.methods import METHODS
     from crust.runs.recipe import FILED
-    from crust.training.settings import TrainSettings
+    from crust.training.settings import TrainSettings, checked
 
     experiment = {name: value for name, value in config["experiment"].items() if name not in CARRIED_OUT}
     model = config["model"] if config["built"] else None
@@ -48,7 +48,7 @@ def _settings_words(config: dict[str, Any], n: int, options: dict[str, Any]) -> 
         words.append("--augment" if options["augment"] else "--no-augment")
     inputs, given = config["inputs"], {"epochs": experiment["epochs"]}
     paper = options.get("data") in FILED
-    usual = TrainSettings().model_dump(mode="json") | given
+    usual = checked(TrainSettings, {}).model_dump(mode="json") | given
     usual |= defaults.choose(inputs["kind"], inputs["shape"], n, model=model, given=given, paper=paper).settings
     words += _flag("epochs", given["epochs"])
     words += _differing(experiment, usual)

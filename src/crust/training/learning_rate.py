@@ -1,4 +1,4 @@
-"""How the learning rate goes over a stage, step by step: pure functions, so that a resumed run goes on with its bytes."""
+"""How the learning rate goes over a stage, step by step: pure functions, so that a resumed run has the same bytes."""
 
 from __future__ import annotations
 

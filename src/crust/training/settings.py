@@ -56,7 +56,9 @@ class TrainSettings(BaseModel):
     def rate_at(self, epoch: int, epochs: int, part: float = 0.0) -> float:
         """The learning rate in an epoch (counted from 0) of which some part is done, without the warm-up."""
         if self.schedule == "milestones":
-            return self.learning_rate * self.drop_factor ** sum(epoch >= round(at * epochs) for at in self.lr_milestones)
+            return self.learning_rate * self.drop_factor ** sum(
+                epoch >= round(at * epochs) for at in self.lr_milestones
+            )
         return self.learning_rate * schedule_factor(self.schedule, (epoch + part) / epochs)
 
     def test_due(self, epoch: int, epochs: int) -> bool:
