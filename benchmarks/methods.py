@@ -28,7 +28,7 @@ import crust
 from crust import data, noise
 from crust._util.atomic_write import write_atomic
 from crust.experiments import make
-from crust.experiments.paper.table1 import own_settings
+from crust.experiments.paper.tables_and_figures import own_settings
 
 RESULTS = Path(__file__).parent / "results" / "methods.json"
 LABELS = "symmetric:0.5"

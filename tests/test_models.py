@@ -3,11 +3,12 @@
 import pytest
 import timm
 import torch
+from tests.refusals import refused
 from torch import nn
 
 from crust._util.torch_modules import check_outputs, last_linear
 from crust.errors import InputError
-from crust.models import MODELS, ResNet, build_model, preprocessing
+from crust.models import MODELS, ResNet, build_model
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -189,13 +190,13 @@ def test_wrong_names_and_settings_are_refused(name, shape, settings, sentence):
 
 
 def test_wrong_counts_are_refused():
-    with pytest.raises(InputError, match="classes has the value 0"):
+    with refused("count-range"):
         build_model("mlp", in_shape=(4,), classes=0)
-    with pytest.raises(InputError, match="in_shape has the value -1"):
+    with refused("count-range"):
         build_model("mlp", in_shape=(-1,), classes=2)
-    with pytest.raises(InputError, match="seed has the value 'a'"):
+    with refused("seed-range"):
         build_model("mlp", in_shape=(4,), classes=2, seed="a")
-    with pytest.raises(InputError, match=r"no ResNet has a depth of 10: use 6n \+ 2"):
+    with refused("depth-range"):
         ResNet((3, 32, 32), 10, depth=10)
 
 
@@ -206,20 +207,6 @@ def test_timm_models(name, shape):
     model = build_model(name, in_shape=shape, classes=6)
     check_outputs(model, torch.zeros(2, *shape), 6)
     assert last_linear(model, torch.randn(2, *shape))[1].out_features == 6
-
-
-def test_timm_preprocessing():
-    from PIL import Image
-    from timm.data import create_transform
-
-    model = build_model("timm:test_vit", in_shape=(3, 160, 160), classes=2)
-    config = preprocessing(model)
-    assert config == preprocessing("timm:test_vit")
-    x = create_transform(**config)(Image.new("RGB", (200, 300)))
-    check_outputs(model, x[None], 2)
-    assert preprocessing(build_model("mlp", in_shape=(4,), classes=2)) is None
-    with pytest.raises(InputError, match="comes with its weights: build it, and ask the network"):
-        preprocessing("timm:hf-hub:someone/something")
 
 
 def test_pretrained_weights_only_where_they_are_asked_for(monkeypatch):

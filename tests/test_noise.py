@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.refusals import refused
 
 from crust.errors import InputError
 from crust.noise import (
@@ -115,37 +116,37 @@ def test_a_matrix_of_ones_own():
 
 
 @pytest.mark.parametrize(
-    ("T", "words"),
+    ("T", "code"),
     [
-        (np.ones((2, 3)), "shape"),
-        ([[1.0]], "shape"),
-        ([[0.5, 0.6], [0, 1]], "row 0 .* sums to 1.1"),
-        ([[1.5, -0.5], [0, 1]], "negative"),
-        ([[np.nan, 1], [0, 1]], "no numbers"),
-        ([["a", "b"], ["c", "d"]], "does not hold numbers"),
+        (np.ones((2, 3)), "not-square"),
+        ([[1.0]], "not-square"),
+        ([[0.5, 0.6], [0, 1]], "not-probabilities"),
+        ([[1.5, -0.5], [0, 1]], "not-probabilities"),
+        ([[np.nan, 1], [0, 1]], "not-probabilities"),
+        ([["a", "b"], ["c", "d"]], "not-numbers"),
     ],
 )
-def test_matrices_that_are_none(T, words):
-    with pytest.raises(InputError, match=words):
+def test_matrices_that_are_none(T, code):
+    with refused(code):
         transition_matrix(T)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "code"),
     [
-        (("symetric", 0.5, 10), "did you mean 'symmetric'"),
-        (("symmetric", 50, 10), "from 0 to 1"),
-        (("symmetric", float("nan"), 10), "from 0 to 1"),
-        (("symmetric", None, 10), "no rate"),
-        (("symmetric", 0.5, 1), "at least 2"),
-        (("symmetric", 0.5, None), "at least 2"),
-        (("derangement", 0.5, 10), "rng="),
-        (("asymmetric-cifar10", 0.5, 9), "for 10 classes"),
-        (("asymmetric-cifar100-superclass", 0.5, 9), "superclasses"),
+        (("symetric", 0.5, 10), "unknown-noise"),
+        (("symmetric", 50, 10), "rate-range"),
+        (("symmetric", float("nan"), 10), "rate-range"),
+        (("symmetric", None, 10), "missing-rate"),
+        (("symmetric", 0.5, 1), "classes-count"),
+        (("symmetric", 0.5, None), "classes-count"),
+        (("derangement", 0.5, 10), "missing-rng"),
+        (("asymmetric-cifar10", 0.5, 9), "classes-count"),
+        (("asymmetric-cifar100-superclass", 0.5, 9), "classes-count"),
     ],
 )
-def test_impossible_noise(arguments, words):
-    with pytest.raises(InputError, match=words):
+def test_impossible_noise(arguments, code):
+    with refused(code):
         transition_matrix(*arguments)
 
 
@@ -218,10 +219,11 @@ def test_no_labels_no_trouble():
 
 
 @pytest.mark.parametrize(
-    ("labels", "words"), [([0, 3], "out of range"), ([-1], "row 0"), ([0.5], "whole"), ([[0]], "shape")]
+    ("labels", "code"),
+    [([0, 3], "label-range"), ([-1], "label-range"), ([0.5], "labels-type"), ([[0]], "labels-shape")],
 )
-def test_labels_outside_of_the_matrix(labels, words):
-    with pytest.raises(InputError, match=words):
+def test_labels_outside_of_the_matrix(labels, code):
+    with refused(code):
         noisify(labels, np.eye(3), np.random.default_rng(0))
 
 
@@ -288,11 +290,11 @@ def test_instance_noise_stays_in_range_at_any_scale(seed, classes, scale):
 
 
 @pytest.mark.parametrize(
-    ("x", "words"),
-    [(np.eye(2), "2 rows of features and 3"), (np.full((3, 1), np.nan), "finite"), (list("abc"), "numbers")],
+    ("x", "code"),
+    [(np.eye(2), "labels-length"), (np.full((3, 1), np.nan), "not-finite"), (list("abc"), "not-numbers")],
 )
-def test_features_that_cannot_be_used(x, words):
-    with pytest.raises(InputError, match=words):
+def test_features_that_cannot_be_used(x, code):
+    with refused(code):
         instance_noise(x, [0, 1, 1], 0.5, 2, np.random.default_rng(0))
 
 
@@ -330,12 +332,12 @@ def test_a_matrix_from_a_file(tmp_path, suffix):
 
 
 def test_a_matrix_file_that_is_none(tmp_path):
-    with pytest.raises(InputError, match="no file"):
+    with refused("missing-file"):
         parse_noise(f"matrix:{tmp_path}/none.npy")
     (tmp_path / "T.csv").write_text("a,b\nc,d\n")
     np.save(tmp_path / "T.npy", np.array([{}], dtype=object), allow_pickle=True)
     for name in ("T.csv", "T.npy"):
-        with pytest.raises(InputError, match="table of numbers"):
+        with refused("damaged-file"):
             parse_noise(f"matrix:{tmp_path}/{name}")
 
 
@@ -366,9 +368,9 @@ def test_files_that_are_not_whole(tmp_path):
             path.write_bytes(b"nothing")
         else:
             np.savez(path, **{**arrays, "about": np.array([{}], dtype=object)})
-        with pytest.raises(InputError, match="no whole file of noisy labels"):
+        with refused("damaged-file"):
             NoisyLabels.load(path)
-    with pytest.raises(InputError, match="there is no file"):
+    with refused("missing-file"):
         NoisyLabels.load(tmp_path / "none.npz")
 
 
@@ -376,11 +378,11 @@ def test_a_place_that_cannot_be_written(tmp_path):
     noise = make_noisy_labels([0, 1], "symmetric:0.3", 2)
     with pytest.raises(InputError, match="there is no folder"):
         noise.save(tmp_path / "no folder" / "noise.npz")
-    with pytest.raises(InputError, match=r"ends in \.npz"):
+    with refused("file-suffix"):
         noise.save(tmp_path / "noise.csv")
     assert not list(tmp_path.iterdir())
 
 
 def test_instance_noise_needs_features():
-    with pytest.raises(InputError, match="features"):
+    with refused("missing-features"):
         make_noisy_labels([0, 1], "instance:0.2", 2)

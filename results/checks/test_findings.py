@@ -11,7 +11,8 @@ from results.tables import CENTRAL
 from tests.experiments.outputs.made import line
 
 from crust.experiments.outputs.table_summary import ResultIndex
-from crust.experiments.paper import EXPERIMENTS, table1
+from crust.experiments.paper import EXPERIMENTS
+from crust.experiments.paper.tables_and_figures import BASELINES, VARIANTS, own_settings
 
 HALF = "symmetric:0.5"
 TIMED = {"what": "an epoch of crust over one of erm", "found": 0.8, "spread": [0.75, 0.85]}
@@ -28,7 +29,7 @@ def made(method, labels, last, seed=0, clean=(0.5, 0.6, 0.7), **options):
         "clean_fraction": list(clean),
         "n_selected": [90, *[45] * (len(clean) - 1)],
     }
-    return line(method, labels, last, seed, curves=curves, **table1.own_settings(method, "cpu"), **options)
+    return line(method, labels, last, seed, curves=curves, **own_settings(method, "cpu"), **options)
 
 
 def test_nothing_is_claimed_without_runs():
@@ -93,13 +94,13 @@ def test_a_size_by_the_noise_is_read_against_half():
 
 
 def baselines(labels, last):
-    return [made(name, labels, last) for name in ("erm", *table1.BASELINES)]
+    return [made(name, labels, last) for name in ("erm", *BASELINES)]
 
 
 def test_crust_against_the_baselines():
     title = "CRUST against the baselines"
     lines = [*baselines(HALF, 0.5), made("incv", HALF, 0.55)]
-    won = [made(name, HALF, 0.6) for name in table1.VARIANTS]
+    won = [made(name, HALF, 0.6) for name in VARIANTS]
     one = found_of([*lines, *won])[title]
     assert one.verdict == "holds so far (1 of 5 comparisons) for `crust-paper` and `crust-released`"
     assert (
@@ -120,9 +121,7 @@ def test_crust_against_the_baselines():
     assert behind.verdict.startswith("holds so far")  # our own rule is no claim of the paper
     assert "-25.0 points" in behind.sentences[2]
     everything = [
-        run
-        for labels in NOISES
-        for run in (*baselines(labels, 0.4), *(made(name, labels, 0.6) for name in table1.VARIANTS))
+        run for labels in NOISES for run in (*baselines(labels, 0.4), *(made(name, labels, 0.6) for name in VARIANTS))
     ]
     assert found_of(everything)[title].verdict == "holds for `crust-paper` and `crust-released`"
 

@@ -4,11 +4,11 @@ from pathlib import Path
 from statistics import mean
 
 import pytest
-from results.methods_reading import BEST, reading
+from results.methods_page import BEST, reading
 from results.tables import NOISES, is_ceiling, of_runs, runs
 
 from crust.experiments import read_results
-from crust.experiments.paper.table1 import own_settings
+from crust.experiments.paper.tables_and_figures import own_settings
 from crust.methods import METHODS
 
 LINES = read_results(Path(__file__).parents[1])

@@ -12,7 +12,7 @@ from results.tables import NOISES, of_runs, runs
 
 from crust.experiments import read_results
 from crust.experiments.paper import EXPERIMENTS
-from crust.experiments.paper.table1 import BASELINES
+from crust.experiments.paper.tables_and_figures import BASELINES
 from crust.experiments.results_file import find
 
 ROOT = Path(__file__).parents[2]

@@ -1,6 +1,6 @@
 """The words on the measured theory say what the numbers say."""
 
-from results.theory_reading import reading
+from results.theory_page import reading
 
 
 def run(method="crust", noise=0.3, lies=0.6, gram=0.1, gradient=0.5, wrong=0.2):

@@ -8,14 +8,14 @@ from typing import Any
 
 from crust.experiments.outputs.table_markdown import markdown
 from crust.experiments.outputs.table_summary import passes_of_line
-from crust.experiments.paper import table1
+from crust.experiments.paper.tables_and_figures import VARIANTS
 from results.findings.numbers import NOISES, Finding, Runs, every, of_variants, shown
 
 
 def best_epoch(runs: Runs) -> Finding:
     """What choosing the epoch by the test set adds."""
     rows = []
-    gains: dict[str, list[float]] = {"erm": [], **{name: [] for name in table1.VARIANTS}}
+    gains: dict[str, list[float]] = {"erm": [], **{name: [] for name in VARIANTS}}
     for labels, title in NOISES.items():
         row = [title]
         for name, found in gains.items():
@@ -38,7 +38,7 @@ def best_epoch(runs: Runs) -> Finding:
 def speed(runs: Runs, speed: Mapping[str, Any] | None) -> Finding:
     """Against full training: passes of our runs, and time as the benchmark measures it."""
     rows, ratios = [], {}
-    for name in table1.VARIANTS:
+    for name in VARIANTS:
         found = []
         for labels in NOISES:
             ours, plain_ = runs.lines(name, labels), runs.lines("erm", labels)

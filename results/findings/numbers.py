@@ -8,7 +8,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from crust.experiments.outputs.table_summary import ResultIndex
-from crust.experiments.paper.table1 import own_settings
+from crust.experiments.paper.tables_and_figures import own_settings
 from crust.experiments.specs import make
 from results.tables import cell, first_choice
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from statistics import mean
 
 from crust.experiments.outputs.table_markdown import markdown
-from crust.experiments.paper import published, table1, table2
+from crust.experiments.paper import published
+from crust.experiments.paper.tables_and_figures import MIXUP, PART_COLUMNS, PARTS, VARIANTS
 from results.findings.numbers import (
     HALF,
     NOISES,
@@ -45,14 +46,14 @@ def _ablation(
     """Pairs of rows of Table 2 that differ in one part; `place`: whether that part is named first or second."""
     rows: list[list[str]] = []
     of_rule: dict[str, list[list[float]]] = {}
-    for method, mixup in table2.MIXUP.items():
+    for method, mixup in MIXUP.items():
         of_rule[method] = []
         for other in others:
-            for column, labels in table2.COLUMNS.items():
+            for column, labels in PART_COLUMNS.items():
                 ours, paper = [], []
                 for part in (with_it, without):
                     parts = f"{part}, {other}" if place == 0 else f"{other}, {part}"
-                    grouping, mixed = table2.PARTS[parts]
+                    grouping, mixed = PARTS[parts]
                     options = {"grouping": grouping, "mixup": mixup if mixed else "none"}
                     ours.append(runs.last(method, labels, **options))
                     paper.append(published.TABLE2[f"crust-paper: {parts}", column].mean)
@@ -100,14 +101,12 @@ def weights(runs: Runs) -> Finding:
 
 def size(runs: Runs) -> list[Finding]:
     """Figure 1: three claims, of each variant by itself."""
-    last = {name: {share: runs.last(name, HALF, fraction=share) for share in SHARES} for name in table1.VARIANTS}
-    clean = {name: {share: runs.clean(name, HALF, fraction=share) for share in SHARES} for name in table1.VARIANTS}
-    early = {
-        name: {share: runs.clean(name, HALF, None, fraction=share) for share in SHARES} for name in table1.VARIANTS
-    }
+    last = {name: {share: runs.last(name, HALF, fraction=share) for share in SHARES} for name in VARIANTS}
+    clean = {name: {share: runs.clean(name, HALF, fraction=share) for share in SHARES} for name in VARIANTS}
+    early = {name: {share: runs.clean(name, HALF, None, fraction=share) for share in SHARES} for name in VARIANTS}
     rows = [
         [f"`{name}`", f"{share:.0%}", *(plain(each[name][share].values()) for each in (early, clean, last))]
-        for name in table1.VARIANTS
+        for name in VARIANTS
         for share in SHARES
     ]
     header = ["method", "coreset", "right labels, %, first coreset", "last coreset", "test accuracy, last epoch"]

@@ -53,6 +53,10 @@ class MissingPackage(CrustError, ImportError):
 
     code = "missing-package"
 
+    def __init__(self, message: str = "", *, code: str | None = None, name: str | None = None):
+        super().__init__(message, code=code)
+        self.name = name
+
 
 def require(package: str, extra: str) -> ModuleType:
     """Import an optional package, or say exactly how to install it.
@@ -78,9 +82,9 @@ def require(package: str, extra: str) -> ModuleType:
         # A package that is there but lacks a dependency of its own needs another message than ours.
         if error.name is None or error.name.split(".")[0] != package.split(".")[0]:
             raise
-        missing = MissingPackage(f"{package} is not installed: run pip install 'crust-learn[{extra}]'")
-        missing.name = package
-        raise missing from None
+        raise MissingPackage(
+            f"{package} is not installed: run pip install 'crust-learn[{extra}]'", name=package
+        ) from None
 
 
 def choices(value: object, valid: Iterable[str], what: str) -> str:

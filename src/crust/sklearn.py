@@ -100,7 +100,9 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
-            raise InputError(f"y holds one class only, {classes[0].item()!r}: training needs at least two")
+            raise InputError(
+                f"y holds one class only, {classes[0].item()!r}: training needs at least two", code="one-class"
+            )
         self.classes_, self._shape = classes, X.shape[1:]
         seed = int(check_random_state(self.random_state).randint(2**31))
         examples = self._examples(X, codes)
@@ -125,7 +127,9 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, allow_nd=True)
         if X.shape[1:] != self._shape:
-            raise InputError(f"X has examples of shape {X.shape[1:]}, but those trained on had {self._shape}")
+            raise InputError(
+                f"X has examples of shape {X.shape[1:]}, but those trained on had {self._shape}", code="input-shape"
+            )
         wide = next(self.model_.parameters()).dtype == torch.float64
         pieces: Iterable[tuple[torch.Tensor, Any]]
         if wide and X.ndim == 2:  # all of the way in float64: what an example gets does not depend on its neighbours
@@ -180,7 +184,8 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not callable(self.model):
             raise InputError(
                 f"model is a {type(self.model).__name__}: give the name of a network, a network, or a function "
-                "(in_shape, classes) that makes one"
+                "(in_shape, classes) that makes one",
+                code="bad-model",
             )
         with seeded(seed, "weights"):
             return self.model(examples.shape, len(self.classes_))

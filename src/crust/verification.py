@@ -69,7 +69,9 @@ def verify_audit(
     _check_verifiable(config, folder, model, val_set)
     train = as_examples(training_examples(folder) if train_set is None else train_set, labels)
     if train.fingerprint() != config["data"]:
-        raise InputError(f"the data is not what the run in {folder} was trained on: give the same data and labels")
+        raise InputError(
+            f"the data is not what the run in {folder} was trained on: give the same data and labels", code="other-data"
+        )
     audit = audit_arrays(table, classes)
     seed = int(config["experiment"]["seed"])
     rng = seeding.numpy_rng(seed, "plants")  # this word and "calibration" below decide what is drawn: they stay
@@ -119,7 +121,7 @@ def audit_arrays(table: Any, classes: list[Any]) -> AuditArrays:
     position = {name: i for i, name in enumerate(classes)}
     given, suggested = (table[name].map(position) for name in ("given_label", "predicted_label"))
     if given.isna().any() or suggested.isna().any():
-        raise InputError("the audit names classes that the run does not know: train again")
+        raise InputError("the audit names classes that the run does not know: train again", code="unknown-class")
     doubt, probability = 1 - table["label_quality"].to_numpy(), table["predicted_prob"].to_numpy()
     return AuditArrays(doubt, given.to_numpy(np.int64), suggested.to_numpy(np.int64), probability)
 
@@ -127,11 +129,19 @@ def audit_arrays(table: Any, classes: list[Any]) -> AuditArrays:
 def _check_verifiable(config: dict[str, Any], folder: RunFolder, model: nn.Module | None, val_set: Any) -> None:
     method = config["method"]
     if METHODS[method].uses_true_labels or "true" in config["settings"].values():
-        raise InputError(f"{method} was told the true labels, of which injected errors have none: verify another run")
+        raise InputError(
+            f"{method} was told the true labels, of which injected errors have none: verify another run",
+            code="true-labels",
+        )
     if model is None and not config["built"]:
-        raise InputError(f"the run in {folder} trained a {config['model']} of yours: give such a network as model")
+        raise InputError(
+            f"the run in {folder} trained a {config['model']} of yours: give such a network as model",
+            code="missing-model",
+        )
     if val_set is None and config.get("validation_data") is not None:
-        raise InputError(f"the run in {folder} had a validation set of its own: give it as val_set")
+        raise InputError(
+            f"the run in {folder} had a validation set of its own: give it as val_set", code="missing-validation"
+        )
 
 
 def _train_again(

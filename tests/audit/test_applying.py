@@ -11,11 +11,11 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.refusals import refused
 
-from crust import corrections
 from crust.corrections.corrected_labels import corrected_labels, decisions_table, read_corrections
-from crust.corrections.move_image_files import Move, any_done
-from crust.corrections.tables_and_arrays import records
+from crust.corrections.move_image_files import Move, any_done, do_moves, plan_moves, read_moves, write_moves
+from crust.corrections.tables_and_arrays import apply_to_npz, apply_to_table, labels_file, records
 from crust.data import read_labels
 from crust.errors import InputError
 from crust.review import Decision
@@ -62,7 +62,7 @@ def test_every_other_byte_of_a_csv_stays(tmp_path):
     )
     (tmp_path / "old.csv").write_bytes(old)
     labels = audit_of(["cat", "dog", "cat", "dog"])
-    corrections.apply_to_table(tmp_path / "old.csv", tmp_path / "new.csv", "label", {0: 1, 3: 0}, labels, CLASSES)
+    apply_to_table(tmp_path / "old.csv", tmp_path / "new.csv", "label", {0: 1, 3: 0}, labels, CLASSES)
     # A label is written as the file writes it: the first dog has quotes, the first cat has none.
     assert (tmp_path / "new.csv").read_bytes() == old.replace(b'"a;1";cat', b'"a;1";"dog"').replace(
         b'd";dog', b'd";cat'
@@ -82,18 +82,16 @@ def test_every_other_byte_of_a_csv_stays(tmp_path):
 def test_labels_keep_their_form(tmp_path, text, classes, labels, expected):
     (tmp_path / "old.csv").write_text(text)
     wanted = {0: 0 if expected is None else 1}
-    corrections.apply_to_table(tmp_path / "old.csv", tmp_path / "new.csv", "label", wanted, audit_of(labels), classes)
+    apply_to_table(tmp_path / "old.csv", tmp_path / "new.csv", "label", wanted, audit_of(labels), classes)
     assert (tmp_path / "new.csv").read_text() == (expected or "x\tlabel\n1\t<b>\n2\t<b>\n")
 
 
 def test_data_that_has_changed_is_refused(tmp_path):
     (tmp_path / "old.csv").write_text("x,label\n1,cat\n2,dog\n")
     with pytest.raises(InputError, match=r"row 1 of old.csv is labelled 'dog', but was 'cat' in the run"):
-        corrections.apply_to_table(
-            tmp_path / "old.csv", tmp_path / "new.csv", "label", {0: 1}, audit_of(["cat", "cat"]), CLASSES
-        )
-    with pytest.raises(InputError, match=r"old.csv has 2 rows, but the run had more"):
-        corrections.apply_to_table(
+        apply_to_table(tmp_path / "old.csv", tmp_path / "new.csv", "label", {0: 1}, audit_of(["cat", "cat"]), CLASSES)
+    with refused("other-data"):
+        apply_to_table(
             tmp_path / "old.csv", tmp_path / "new.csv", "label", {0: 1}, audit_of(["cat", "dog", "cat"]), CLASSES
         )
     assert not (tmp_path / "new.csv").exists()
@@ -111,7 +109,7 @@ def test_parquet_keeps_its_schema(tmp_path, kind):
     table = table.set_column(1, pa.field("label", kind, metadata={"a": "b"}), table.column("label").cast(kind))
     pyarrow.parquet.write_table(table, tmp_path / "old.parquet", compression="zstd", row_group_size=2)
     labels = audit_of(["cat", "dog", "cat"])
-    corrections.apply_to_table(tmp_path / "old.parquet", tmp_path / "new.parquet", "label", {2: 1}, labels, CLASSES)
+    apply_to_table(tmp_path / "old.parquet", tmp_path / "new.parquet", "label", {2: 1}, labels, CLASSES)
     old, new = (pyarrow.parquet.ParquetFile(tmp_path / f"{name}.parquet") for name in ("old", "new"))
     assert new.schema_arrow.equals(old.schema_arrow, check_metadata=True)
     assert new.metadata.num_row_groups == old.metadata.num_row_groups == 2
@@ -129,7 +127,7 @@ def test_npz_keeps_its_other_arrays(tmp_path, save, labels):
     save(tmp_path / "old.npz", X_train=rng.normal(size=(3, 2)), y_train=labels, more=np.arange(4), x_test=np.zeros(0))
     classes = np.unique(labels).tolist()
     given = audit_of(labels.reshape(-1).tolist())
-    corrections.apply_to_npz(tmp_path / "old.npz", tmp_path / "new.npz", {0: 1}, given, classes)
+    apply_to_npz(tmp_path / "old.npz", tmp_path / "new.npz", {0: 1}, given, classes)
     with np.load(tmp_path / "old.npz") as old, np.load(tmp_path / "new.npz") as new:
         assert new.files == old.files
         for name in ("X_train", "more", "x_test"):
@@ -145,21 +143,21 @@ def test_npz_keeps_its_other_arrays(tmp_path, save, labels):
 
 
 def test_a_labels_file_is_read_again(tmp_path):
-    table = corrections.labels_file(audit_of(["cat", "dog", "cat"]), {0: 1}, CLASSES, by_id=False)
+    table = labels_file(audit_of(["cat", "dog", "cat"]), {0: 1}, CLASSES, by_id=False)
     table.sample(frac=1, random_state=1).to_csv(tmp_path / "labels.csv", index=False)
     assert read_labels(tmp_path / "labels.csv", 3, CLASSES).tolist() == [1, 1, 0]
     assert read_labels(tmp_path / "labels.csv", 3, CLASSES, np.array([2, 0])).tolist() == [0, 1]
-    by_id = corrections.labels_file(audit_of(["cat", "dog"], ["x/1", "x/2"]), {0: 1}, CLASSES, by_id=True)
+    by_id = labels_file(audit_of(["cat", "dog"], ["x/1", "x/2"]), {0: 1}, CLASSES, by_id=True)
     by_id.to_parquet(tmp_path / "labels.parquet")
     assert read_labels(tmp_path / "labels.parquet", 2, CLASSES, None, ["x/2", "x/1"]).tolist() == [1, 1]
     with pytest.raises(InputError, match=r"labels.parquet has no label for the example 'x/3'"):
         read_labels(tmp_path / "labels.parquet", 2, CLASSES, None, ["x/3"])
-    with pytest.raises(InputError, match="names examples by id, but this data has no ids"):
+    with refused("missing-ids"):
         read_labels(tmp_path / "labels.parquet", 2, CLASSES)
-    with pytest.raises(InputError, match=r"labels.csv has no label for the example 3: give every example one"):
+    with refused("missing-label"):
         read_labels(tmp_path / "labels.csv", 4, CLASSES)
     (tmp_path / "twice.csv").write_text("index,label\n0,cat\n0,dog\n1,cat\n")
-    with pytest.raises(InputError, match=r"twice.csv has two labels for the example 0"):
+    with refused("duplicate-example"):
         read_labels(tmp_path / "twice.csv", 2, CLASSES)
 
 
@@ -216,9 +214,9 @@ def test_wrong_corrections_get_a_sentence(tmp_path, text, said):
 
 def test_ids_need_ids(tmp_path):
     (tmp_path / "a.csv").write_text("id,corrected\na,cat\n")
-    with pytest.raises(InputError, match="names examples by id, but the audit has none"):
+    with refused("unknown-example"):
         read_corrections(tmp_path / "a.csv", audit_of(["cat", "dog"]), CLASSES)
-    with pytest.raises(InputError, match=r"cannot read corrections from a.txt"):
+    with refused("file-type"):
         read_corrections("a.txt", audit_of(["cat", "dog"]), CLASSES)
 
 
@@ -241,7 +239,7 @@ def files(root):
 def plan(root):
     ids = ["cat/a.jpg", "cat/c.jpg", "cat/deep/b.jpg", "dog/a-2.jpg", "dog/a.jpg"]
     table = audit_of([name.partition("/")[0] for name in ids], ids)
-    return corrections.plan_moves(root, table, {0: 1, 2: 1, 4: 0}, CLASSES)
+    return plan_moves(root, table, {0: 1, 2: 1, 4: 0}, CLASSES)
 
 
 def test_moves_go_there_and_back(root, tmp_path):
@@ -249,15 +247,15 @@ def test_moves_go_there_and_back(root, tmp_path):
     assert [(one.old, one.new) for one in moves] == [
         ("cat/a.jpg", "dog/a-3.jpg"), ("cat/deep/b.jpg", "dog/deep/b.jpg"), ("dog/a.jpg", "cat/a-2.jpg"),
     ]  # fmt: skip
-    corrections.write_moves(moves, tmp_path / "moves.csv")
-    assert corrections.read_moves(tmp_path / "moves.csv") == moves
+    write_moves(moves, tmp_path / "moves.csv")
+    assert read_moves(tmp_path / "moves.csv") == moves
     assert not any_done(root, moves)
-    assert corrections.do_moves(root, moves) == (3, 0)
+    assert do_moves(root, moves) == (3, 0)
     after = files(root)
     assert sorted(after.values()) == sorted(before.values())
     assert after["dog/a-3.jpg"] == "cat/a.jpg"
-    assert corrections.do_moves(root, moves) == (0, 3)
-    assert corrections.do_moves(root, [one.back() for one in moves]) == (3, 0)
+    assert do_moves(root, moves) == (0, 3)
+    assert do_moves(root, [one.back() for one in moves]) == (3, 0)
     assert files(root) == before
 
 
@@ -272,15 +270,15 @@ def test_moves_go_on_after_a_stop_at_any_point(root):
 
     for _ in moves:
         with pytest.raises(Stop):
-            corrections.do_moves(root, moves, stop)
-    assert corrections.do_moves(root, moves) == (0, 3)
+            do_moves(root, moves, stop)
+    assert do_moves(root, moves) == (0, 3)
     assert sorted(files(root).values()) == sorted(before.values())
 
 
 def test_a_kill_between_link_and_unlink_is_finished(root):
     moves = plan(root)
     os.link(root / "cat/a.jpg", root / "dog/a-3.jpg")
-    assert corrections.do_moves(root, moves) == (3, 0)
+    assert do_moves(root, moves) == (3, 0)
     assert not (root / "cat/a.jpg").exists()
     assert (root / "dog/a-3.jpg").read_text() == "cat/a.jpg"
 
@@ -290,11 +288,11 @@ def test_no_file_is_written_over(root):
     (root / "dog/deep").mkdir()
     (root / "dog/deep/b.jpg").write_text("somebody else's")
     before = files(root)
-    with pytest.raises(InputError, match=r"dog/deep/b.jpg is there already and is not written over"):
-        corrections.do_moves(root, moves)
+    with refused("file-exists"):
+        do_moves(root, moves)
     assert files(root) == before
-    with pytest.raises(InputError, match=r"cat/z.jpg is no longer there, nor is dog/z.jpg"):
-        corrections.do_moves(root, [Move(0, "cat/z.jpg", "dog/z.jpg")])
+    with refused("missing-file"):
+        do_moves(root, [Move(0, "cat/z.jpg", "dog/z.jpg")])
 
 
 def test_without_links_a_name_is_taken_first(root, monkeypatch):
@@ -303,7 +301,7 @@ def test_without_links_a_name_is_taken_first(root, monkeypatch):
 
     monkeypatch.setattr(os, "link", refuse)
     before, moves = files(root), plan(root)
-    assert corrections.do_moves(root, moves) == (3, 0)
+    assert do_moves(root, moves) == (3, 0)
     assert sorted(files(root).values()) == sorted(before.values())
 
 
@@ -311,16 +309,16 @@ def test_without_links_a_name_is_taken_first(root, monkeypatch):
 def test_a_list_from_elsewhere_stays_in_the_folder(tmp_path, name):
     with (tmp_path / "moves.csv").open("w", newline="") as file:
         csv.writer(file).writerows([["index", "from", "to"], [0, "cat/a.jpg", name]])
-    with pytest.raises(InputError, match="is no image in a class folder"):
-        corrections.read_moves(tmp_path / "moves.csv")
+    with refused("outside-folder"):
+        read_moves(tmp_path / "moves.csv")
 
 
 def test_no_list_and_no_image(tmp_path, root):
-    with pytest.raises(InputError, match="there is no list of moves"):
-        corrections.read_moves(tmp_path / "moves.csv")
+    with refused("missing-file"):
+        read_moves(tmp_path / "moves.csv")
     (tmp_path / "moves.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(InputError, match="is no list of moves"):
-        corrections.read_moves(tmp_path / "moves.csv")
+    with refused("bad-moves"):
+        read_moves(tmp_path / "moves.csv")
     table = audit_of(["cat"], ["cat/gone.jpg"])
-    with pytest.raises(InputError, match=r"cat/gone.jpg is no longer there"):
-        corrections.plan_moves(root, table, {0: 1}, CLASSES)
+    with refused("missing-file"):
+        plan_moves(root, table, {0: 1}, CLASSES)

@@ -7,6 +7,7 @@ import pytest
 import torch
 import yaml
 from benchmarks.audit_calibration import clouds, covered, one
+from tests.refusals import refused
 from torch.utils.data import Dataset
 
 import crust
@@ -69,7 +70,7 @@ def test_who_is_above_or_below_all_others_is_where_these_end():
     second = np.array([0.2, 0.2, 0.3, 0.3, 0.4, 0.5, 0.6, 0.9, 0.1])
     assert doubt_by_place(first, second, errors) == pytest.approx([0.8, 0.2])
     second[3] = np.nan
-    with pytest.raises(InputError, match="no doubt for some examples"):
+    with refused("not-finite"):
         doubt_by_place(first, second, errors)
 
 
@@ -107,7 +108,7 @@ def test_a_run_is_verified_once_and_found_again(tmp_path):
     again = verify_audit(tmp_path, (points, names), on_epoch_end=seen.append)  # nothing is trained again
     assert len(seen) == 4
     assert again == found
-    with pytest.raises(InputError, match="is not what the run in"):
+    with refused("other-data"):
         verify_audit(tmp_path, (points, names[::-1]))
     (tmp_path / "verified.json").write_text(json.dumps({"version": VERSION + 1}))
     with pytest.raises(InputError, match=f"of version {VERSION + 1}, not {VERSION}"):
@@ -116,7 +117,7 @@ def test_a_run_is_verified_once_and_found_again(tmp_path):
     with pytest.raises(InputError, match="has no transitions: remove it, and verify the audit again"):
         RunFolder(tmp_path).verified()
     (tmp_path / "verified.json").write_text("{")
-    with pytest.raises(InputError, match="cannot be read"):
+    with refused("damaged-file"):
         RunFolder(tmp_path).verified()
 
 
@@ -180,14 +181,14 @@ def test_datasets_with_a_plain_twin_are_verified_without_those_left_out(tmp_path
 def test_what_cannot_be_verified_is_refused(tmp_path):
     points, given, true = clouds(1, 3.5, n=120)
     crust.fit("mlp", (points, given), method="oracle", true_labels=true, epochs=1, run_dir=tmp_path / "oracle")
-    with pytest.raises(InputError, match="oracle was told the true labels"):
+    with refused("true-labels"):
         verify_audit(tmp_path / "oracle", (points, given))
     crust.fit("mlp", (points, given), method="erm", val_set=(points, true), epochs=1, run_dir=tmp_path / "own")
-    with pytest.raises(InputError, match="a validation set of its own: give it as val_set"):
+    with refused("missing-validation"):
         verify_audit(tmp_path / "own", (points, given))
     config = yaml.safe_load((tmp_path / "own/config.yaml").read_text())
     (tmp_path / "own/config.yaml").write_text(yaml.safe_dump({**config, "built": False}))
-    with pytest.raises(InputError, match="of yours: give such a network as model"):
+    with refused("missing-model"):
         verify_audit(tmp_path / "own", (points, given), val_set=(points, true))
     with pytest.raises(InputError, match="holds no history"):
         RunFolder(tmp_path).seconds()

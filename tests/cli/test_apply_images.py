@@ -12,12 +12,11 @@ from PIL import Image
 from tests.cli.common import FAST, call, decided, packed, said
 from tests.cli.image_runs import folder_run, images, run_of
 
-from crust import corrections
 from crust._util.output_files import write_table
 from crust.corrections import move_image_files as moving
-from crust.corrections.move_image_files import Move
+from crust.corrections.move_image_files import Move, plan_moves, read_moves, write_moves
 from crust.data import table_io
-from crust.data.image_files import check_inside
+from crust.data.image_folder import check_inside
 from crust.errors import InputError
 from crust.report.previews import Gone
 from crust.runs.data import looks_of
@@ -73,7 +72,7 @@ def test_tables_have_quotes_only_where_they_need_them(tmp_path):
 def test_a_list_that_does_not_read_back_stops_before_the_moves(tmp_path, monkeypatch):
     monkeypatch.setattr(moving, "read_moves", lambda path: [])
     with pytest.raises(InputError, match="does not hold the moves as they were written: nothing was moved"):
-        corrections.write_moves([Move(0, "cat/a.jpg", "dog/a.jpg")], tmp_path / "moves.csv")
+        write_moves([Move(0, "cat/a.jpg", "dog/a.jpg")], tmp_path / "moves.csv")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such names there")
@@ -81,15 +80,15 @@ def test_a_backslash_is_a_letter_here(tmp_path, monkeypatch):
     (tmp_path / "images/cat").mkdir(parents=True)
     (tmp_path / "images/cat/a\\b:1.png").write_text("a cat?")
     audit = pd.DataFrame({"index": [0], "id": ["cat/a\\b:1.png"], "given_label": ["cat"]})
-    found = corrections.plan_moves(tmp_path / "images", audit, {0: 1}, ["cat", "dog"])
+    found = plan_moves(tmp_path / "images", audit, {0: 1}, ["cat", "dog"])
     assert [one.new for one in found] == ["dog/a\\b:1.png"]
-    corrections.write_moves(found, tmp_path / "moves.csv")
-    assert corrections.read_moves(tmp_path / "moves.csv") == found
+    write_moves(found, tmp_path / "moves.csv")
+    assert read_moves(tmp_path / "moves.csv") == found
 
 
 @pytest.mark.parametrize("name", ["cat/a\\b.png", "C:/secret/a.png", "cat/..\\..\\a.png"])
 def test_on_windows_it_is_a_slash(monkeypatch, name):
-    monkeypatch.setattr("crust.data.image_files.WINDOWS", True)
+    monkeypatch.setattr("crust.data.image_folder.WINDOWS", True)
     with pytest.raises(InputError, match="is no image in a class folder"):
         check_inside(name)
 

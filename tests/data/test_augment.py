@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crust.data.augment import crop_flip
+from crust.data.batches import crop_flip
 
 
 def slowly(images, generator, padding, mirror):

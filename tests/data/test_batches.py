@@ -8,7 +8,7 @@ import torch
 from torch.utils.data import TensorDataset
 
 from crust.data import Examples, batches, from_arrays, from_dataset
-from crust.data.augment import crop_flip
+from crust.data.batches import crop_flip
 from crust.errors import InputError
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (20, 8, 8, 3), dtype=np.uint8)

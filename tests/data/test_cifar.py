@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from tests.refusals import refused
 
 from crust.cli import main
 from crust.data import load, load_new
-from crust.data.named.cifar import CLASSES, MEAN
+from crust.data.cifar import CLASSES, MEAN
 from crust.errors import InputError
 from crust.noise import NoisyLabels
 from crust.runs.data import labels_of_spec
@@ -109,7 +110,7 @@ def test_coarse_labels_that_fit_nothing_are_told(tmp_path, caplog):
     write_batch(root / "train", 200, 100, b"fine_labels")
     assert load("cifar100", data_dir=tmp_path).superclasses is None
     write_batch(root / "train", 200, 100, b"coarse_labels")
-    with pytest.raises(InputError, match="is no batch of cifar100"):
+    with refused("bad-file"):
         load("cifar100", data_dir=tmp_path)
 
 
@@ -194,13 +195,13 @@ def test_folders_that_are_not_whole(tmp_path):
             load("cifar10", data_dir=tmp_path)
         assert "\n" not in str(caught.value)
     batch.unlink()
-    with pytest.raises(InputError, match="no file data_batch_3"):
+    with refused("missing-file"):
         load("cifar10", data_dir=tmp_path)
 
 
 def test_an_archive_of_something_else(tmp_path):
     np.savez(tmp_path / "cifar10.npz", x=np.zeros((4, 5)), y=[0, 1, 0, 1])
-    with pytest.raises(InputError, match="does not hold cifar10"):
+    with refused("bad-arrays"):
         load("cifar10", data_dir=tmp_path)
 
 
@@ -217,7 +218,7 @@ def test_nothing_there_and_no_network(tmp_path, monkeypatch):
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "data").exists()  # a name that was mistyped leaves no folder
     (tmp_path / "mine").mkdir()
-    with pytest.raises(InputError, match="failed"):
+    with refused("download"):
         load("cifar100", data_dir=tmp_path / "mine")
     assert (tmp_path / "mine").exists()
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from tests.refusals import refused
 
 from crust.data import Examples, from_arrays, from_dataset
 from crust.errors import InputError
@@ -24,7 +25,7 @@ def test_rows_keep_everything_together():
     assert first.inputs.data_ptr() == examples.inputs.data_ptr()  # a first part is not copied
     assert len(examples.subset([])) == 0
     for wrong in ([6], [-1], [[0]]):
-        with pytest.raises(InputError, match="do not fit 6 examples"):
+        with refused("index-range"):
             examples.subset(wrong)
 
 
@@ -44,7 +45,7 @@ def test_names_of_labels():
 
 
 def test_as_many_labels_as_inputs():
-    with pytest.raises(InputError, match="2 labels for 3 examples"):
+    with refused("labels-length"):
         Examples(torch.zeros(3, 1), np.array([0, 1]), [0, 1], "features")
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from tests.refusals import refused
 
 from crust.data import batches, image_folder, load, load_new
 from crust.errors import InputError
@@ -166,7 +167,7 @@ def test_only_broken_images(tmp_path):
     for name in ("cat", "dog"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.png").write_bytes(b"none")
-    with pytest.raises(InputError, match="none of the 2 images"):
+    with refused("broken-image"):
         load(tmp_path, image_size=8, skip_broken=True)
 
 
@@ -214,9 +215,9 @@ def test_folders_that_are_none(tmp_path):
         with pytest.raises(InputError, match=words) as caught:
             load(tmp_path / name, image_size=8)
         assert "\n" not in str(caught.value)
-    with pytest.raises(InputError, match="image size"):
+    with refused("image-size"):
         load(tmp_path / "split", image_size=0)
-    with pytest.raises(InputError, match="no images"):
+    with refused("no-images"):
         load_new(tmp_path / "empty", {"format": "images", "classes": ["a"], "shape": [3, 8, 8]})
 
 
@@ -224,5 +225,5 @@ def test_folders_that_are_none(tmp_path):
 def test_names_that_no_table_can_hold(tmp_path, name):
     write_classes(tmp_path, 1)
     write_image(tmp_path / os.fsdecode(name))
-    with pytest.raises(InputError, match=r"the name b'caf\\xe9(\.png)?' in .* is not UTF-8: rename it"):
+    with refused("not-utf8"):
         load(tmp_path)

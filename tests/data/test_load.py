@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from tests.refusals import refused
 
 from crust.data import batches, load, load_new
 from crust.errors import InputError
@@ -50,12 +51,12 @@ def test_what_cannot_be_loaded(spec, options, words):
 
 def test_a_file_of_another_kind(tmp_path):
     (tmp_path / "a.txt").write_text("a")
-    with pytest.raises(InputError, match="cannot train on"):
+    with refused("file-type"):
         load(tmp_path / "a.txt")
     (tmp_path / "a.csv").write_text("x,label\n1,0\n2,1\n")
-    with pytest.raises(InputError, match="does not hold images, which the network was trained on"):
+    with refused("other-data"):
         load_new(tmp_path / "a.csv", load("digits").encoding)
-    with pytest.raises(InputError, match="digits is not the kind of data"):
+    with refused("other-data"):
         load_new("digits", load(tmp_path / "a.csv").encoding)
 
 

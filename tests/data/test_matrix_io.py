@@ -10,6 +10,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from safetensors.numpy import save_file
+from tests.refusals import refused
 
 from crust.data.matrix_io import read_column, read_matrix, split_spec
 from crust.errors import InputError
@@ -109,7 +110,7 @@ def test_csv(tmp_path, text):
 def test_csv_header_of_counted_columns(tmp_path):
     path = write_csv(tmp_path / "f.csv", "0,1,2\n5,6,7\n")
     np.testing.assert_array_equal(read_matrix(path), [[5, 6, 7]])
-    with pytest.raises(InputError, match="may be names or numbers"):
+    with refused("ambiguous-header"):
         read_matrix(write_csv(tmp_path / "g.csv", "0,1\n5,6\n"))
 
 
@@ -254,9 +255,9 @@ def test_wrong_columns(tmp_path, columns, part):
 
 def test_columns_only_of_tables(tmp_path):
     np.save(tmp_path / "f.npy", POINTS)
-    with pytest.raises(InputError, match="has no columns"):
+    with refused("no-columns"):
         read_matrix(tmp_path / "f.npy", ["x"])
-    with pytest.raises(InputError, match="has no columns"):
+    with refused("no-columns"):
         read_column(tmp_path / "f.npy", "x")
 
 

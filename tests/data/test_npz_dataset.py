@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from tests.refusals import refused
 
 from crust.data import from_arrays, load, load_new
 from crust.errors import InputError
@@ -76,9 +77,9 @@ def test_new_arrays_in_the_form_of_the_old(tmp_path):
     new = load_new(path, encoding)
     assert (new.mean, new.labels.tolist(), new.classes) == (bundle.train.mean, [-1, -1], ["a", "b", "c"])
     assert load_new(npz(tmp_path, x=PIXELS[:2], y=["b", "a"]), encoding).labels.tolist() == [1, 0]
-    with pytest.raises(InputError, match=r"shape \(3, 5, 5\), but those trained on had \(3, 6, 5\)"):
+    with refused("array-shape"):
         load_new(npz(tmp_path, x=PIXELS[:2, :5]), encoding)
-    with pytest.raises(InputError, match="use one of a, b, c"):
+    with refused("unknown-class"):
         load_new(npz(tmp_path, x=PIXELS[:2], y=["b", "d"]), encoding)
 
 
@@ -107,5 +108,5 @@ def test_archives_that_cannot_be_used(tmp_path, arrays, words):
 def test_an_archive_that_is_cut_off(tmp_path):
     path = npz(tmp_path, x=PIXELS, y=Y)
     path.write_bytes(path.read_bytes()[:700])
-    with pytest.raises(InputError, match="truncated"):
+    with refused("bad-file"):
         load(path)

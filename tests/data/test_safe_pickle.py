@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from tests.refusals import refused
 
 from crust.data.safe_pickle import read_pickle
 from crust.errors import InputError
@@ -72,13 +73,13 @@ def test_anything_else_is_refused_and_nothing_runs(tmp_path, content):
 
 
 def test_the_sentence_names_the_file_and_what_it_asks_for(tmp_path):
-    with pytest.raises(InputError, match=r"batch asks for (os|posix).system, which .* nothing was run"):
+    with refused("pickled-objects"):
         read_pickle(written(tmp_path, b"cos\nsystem\n(S'echo'\ntR."))
 
 
 @pytest.mark.parametrize("size", [0, 1, 10, 60, len(PYTHON_2) - 1])
 def test_truncated_files(tmp_path, size):
-    with pytest.raises(InputError, match="truncated"):
+    with refused("bad-file"):
         read_pickle(written(tmp_path, PYTHON_2[:size]))
-    with pytest.raises(InputError, match="cannot read"):
+    with refused("cannot-read"):
         read_pickle(tmp_path)

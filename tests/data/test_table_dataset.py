@@ -7,9 +7,10 @@ import logging
 import numpy as np
 import pandas as pd
 import pytest
+from tests.refusals import refused
 
 from crust.data import load, load_new
-from crust.data.table_encoder import MAX_CATEGORIES, TableEncoder
+from crust.data.table_dataset import MAX_CATEGORIES, TableEncoder
 from crust.errors import InputError
 
 CSV = """age,town,member,label
@@ -80,7 +81,7 @@ def test_a_test_set_of_its_own(tmp_path):
     bundle = load(write(tmp_path), test=test)
     assert len(bundle.test) == 4
     assert bundle.test.inputs[3, 0] > bundle.train.inputs[3, 0]  # on the scale of the training rows
-    with pytest.raises(InputError, match=r"example 0 .* no known label"):
+    with refused("missing-label"):
         load(write(tmp_path), test=write(tmp_path, "age,town,member\n1,Ulm,true\n", "b.csv"))
 
 
@@ -126,7 +127,7 @@ def test_lists_and_dates(tmp_path):
     assert found["at is missing"] == [0, 1, 0]
     frame["embedding"] = [[1.0], [2.0], [3.0]]
     frame.to_parquet(tmp_path / "b.parquet")
-    with pytest.raises(InputError, match="lists of 1 numbers, but in training they had 2"):
+    with refused("list-length"):
         load_new(tmp_path / "b.parquet", bundle.encoding)
 
 

@@ -10,9 +10,10 @@ import torch
 from PIL import Image
 from scipy.io import savemat
 from tests.data.webvision_files import SYNSETS, write_webvision
+from tests.refusals import refused
 
-from crust.data import batches, image_files, load, load_new
-from crust.data.named.webvision import read_synsets
+from crust.data import batches, image_folder, load, load_new
+from crust.data.webvision import read_synsets
 from crust.errors import InputError
 
 NAMES = ["tench", "goldfish", "great white shark"]
@@ -97,7 +98,7 @@ def test_a_limit_takes_from_every_class_in_turn(made):
 
 def test_large_folders_say_how_far_they_are(made, monkeypatch, caplog):
     for name, seconds in (("AFTER", -1.0), ("EVERY", 1000.0)):
-        monkeypatch.setattr(image_files, name, seconds)
+        monkeypatch.setattr(image_folder, name, seconds)
     with caplog.at_level(logging.INFO, logger="crust.data"):
         load("webvision", data_dir=made, image_size=32, skip_broken=True)
     assert [text for text in caplog.messages if "looked at" in text] == [
@@ -169,7 +170,7 @@ def test_all_images_in_one_folder_with_the_development_kit(files):
     found = load("webvision", data_dir=files, image_size=32, skip_broken=True).more_tests["imagenet"]
     assert found.labels.tolist() == expected.labels.tolist()
     (kit / "meta.mat").write_bytes(b"none")
-    with pytest.raises(InputError, match=r"cannot read ILSVRC2012_validation_ground_truth\.txt with"):
+    with refused("bad-file"):
         load("webvision", data_dir=files, image_size=32, skip_broken=True)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from crust.experiments.paper import EXPERIMENTS
-from crust.experiments.paper.table1 import CHOOSE
+from crust.experiments.paper.tables_and_figures import CHOOSE
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

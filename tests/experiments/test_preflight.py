@@ -13,8 +13,17 @@ from tests.experiments.common import tiny
 
 from crust.errors import InputError
 from crust.experiments import Work, key, make, train_spec
-from crust.experiments.preflight import RunSize, check_room, look, need
-from crust.experiments.runtime import Estimates, epochs_of, planned, seconds_of_run, work_of
+from crust.experiments.preflight import (
+    Estimates,
+    RunSize,
+    check_room,
+    epochs_of,
+    look,
+    need,
+    planned,
+    seconds_of_run,
+    work_of,
+)
 from crust.methods import METHODS
 
 SIZE = RunSize(45_000, 10_000, (3, 32, 32), 10, 466_906)

@@ -11,6 +11,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.refusals import refused
 from torch import nn
 
 import crust
@@ -119,9 +120,9 @@ def test_networks_of_ones_own(blobs):
     made = [CrustClassifier(linear, **QUICK).fit(x, y).predict_proba(x) for _ in range(2)]
     np.testing.assert_array_equal(*made)
     assert made[0].dtype == np.float64
-    with pytest.raises(InputError, match="model is a int: give the name"):
+    with refused("bad-model"):
         CrustClassifier(3).fit(x, y)
-    with pytest.raises(InputError, match="the model has 2 outputs, but the data has 3 classes"):
+    with refused("model-classes"):
         CrustClassifier(nn.Linear(2, 2)).fit(x, y)
 
 
@@ -133,7 +134,7 @@ def test_settings_reach_method_and_experiment(blobs):
         CrustClassifier(settings={"fractio": 0.2}).fit(x, y)
     with pytest.raises(InputError, match="did you mean 'crust'"):
         CrustClassifier(method="crst").fit(x, y)
-    with pytest.raises(InputError, match="one class only, 'ant'"):
+    with refused("one-class"):
         CrustClassifier().fit(x, ["ant"] * 150)
 
 
@@ -143,5 +144,5 @@ def test_images():
     found = CrustClassifier("small_cnn", method="erm", **QUICK).fit(x, y)
     assert found.predict_proba(x).shape == (300, 10)
     assert found.score(x, y) > 0.8
-    with pytest.raises(InputError, match=r"shape \(8, 7\), but those trained on had \(8, 8\)"):
+    with refused("input-shape"):
         found.predict(x[:, :, 1:])

@@ -1,13 +1,18 @@
 """The members of the CRUST family against slow, obvious versions of what they compute."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.refusals import refused
 from tests.training.common import CLASSES, clouds, examples, fit, network
 
 import crust
+from crust import data, noise
+from crust.data import from_arrays
 from crust.errors import InputError
 from crust.methods import METHODS
 from crust.methods.crust_released import central_by_label
@@ -141,11 +146,11 @@ def test_crust_released_waits_then_selects_then_mixes():
     assert shares == pytest.approx([shares[0]] * len(shares), abs=1e-4)  # one share a batch
 
 
-@pytest.mark.parametrize("share", ["auto", 0.4])
+@pytest.mark.parametrize("share", ["noise-rate", 0.4])
 def test_the_share_of_crust_is_set_or_found(share):
-    result = fit("crust", fraction=share, data=None, epochs=6, validation=0)
+    result = fit("crust-half", fraction=share, data=None, epochs=6, validation=0)
     lines = [line for line in result.history if line["counts"]]
-    if share == "auto":
+    if share == "noise-rate":
         known = lines[-1]["noise_info"]["noise_rate"]
         assert "estimated" in known["source"]
         assert lines[-1]["n_selected"] == pytest.approx(90 * (1 - known["value"]), abs=1)
@@ -159,15 +164,58 @@ def test_the_share_of_crust_is_set_or_found(share):
     "own", [{"selection": "greedy"}, {"selection": "random"}, {"weights": "cluster"}, {"mixup": "cluster"}], ids=str
 )
 def test_what_needs_clusters_needs_the_budget_of_groups(own):
-    kind = METHODS["crust"]
-    ((name, value),) = own.items()
-    with pytest.raises(InputError, match=f"{name}={value} needs the clusters of whole groups: set budget=group"):
+    kind = METHODS["crust-half"]
+    with refused("needs-clusters"):
         kind(kind.Settings(**own))
     kind(kind.Settings(**own, budget="group"))
+    with refused("needs-clusters"):  # a coreset that sizes itself goes by an order of all examples
+        kind(kind.Settings(**own, budget="group", fraction="auto"))
+
+
+def on_digits(**more):
+    digits = data.load("digits", limit=600).train
+    wrong = noise.make_noisy_labels(digits.labels, "symmetric:0.4", classes=10, seed=0).labels
+    settings = {"epochs": 16, "batch_size": 32, **more}
+    return crust.fit("mlp", digits.with_labels(wrong), true_labels=digits.labels, **settings)
+
+
+def test_a_coreset_that_sizes_itself_begins_with_everyone_and_drops_wrong_labels():
+    run = on_digits()
+    sizes = run.history["n_selected"]
+    assert sizes[0] == 540
+    chosen = [line for line in run.history if line.get("memorised")]
+    assert chosen[-1]["n_members"] < 440
+    assert run.history["clean_fraction_weighted"][-1] > run.history["clean_fraction"][0] + 0.1
+    noise = [line["noise_range"] for line in run.history if "noise_range" in line]
+    assert all(0 <= one["low"] <= one["rate"] <= one["high"] <= 1 for one in noise)
+    assert all(later["high"] <= sooner["high"] for sooner, later in itertools.pairwise(noise))
+
+
+def test_without_anything_held_out_the_coreset_still_sizes_itself():
+    run = on_digits(validation=0)
+    assert run.history["n_selected"][:2] == [600, 600]
+    assert run.history["clean_fraction_weighted"][-1] > run.history["clean_fraction"][0] + 0.1
+
+
+def test_a_noise_rate_that_is_given_is_kept_to():
+    found = [line for line in on_digits(noise_rate=0.3).history if line.get("memorised")]
+    assert found
+    assert all(line["noise_range"]["rate"] == 0.3 for line in found)
+    assert all(line["n_members"] <= round(540 * 0.7) for line in found)
+
+
+def test_images_are_mixed_and_other_inputs_are_not():
+    method = METHODS["crust"](METHODS["crust"].Settings())
+    assert method.begin_epoch(context()).partners is None
+    digits = data.load("digits", limit=60).train
+    images = context()
+    images.train = images.plain = from_arrays(digits.inputs.reshape(60, 1, 8, 8), digits.labels)
+    partners = method.begin_epoch(images).partners
+    assert sorted(partners.tolist()) == list(range(60))
 
 
 def test_everything_comes_first_for_an_eighth_of_the_epochs():
-    method = METHODS["crust"](METHODS["crust"].Settings(fraction=0.5))
+    method = METHODS["crust-half"](METHODS["crust-half"].Settings(fraction=0.5))
     found = context()
     found.epochs = 40
     sizes = []
@@ -178,7 +226,7 @@ def test_everything_comes_first_for_an_eighth_of_the_epochs():
 
 
 def test_a_coreset_is_kept_between_selections():
-    kind = METHODS["crust"]
+    kind = METHODS["crust-half"]
     method = kind(kind.Settings(fraction=0.5, select_after=1, select_every=3))
     assert [epoch for epoch in range(8) if method.train_set_pass(epoch, 8)] == [1, 4, 7]
     found = context()

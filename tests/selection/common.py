@@ -5,14 +5,13 @@ import pytest
 from tests.selection.oracle import assign_oracle
 
 from crust.errors import InputError
-from crust.selection import prepare_features
 from crust.selection.assignment import Picks
-from crust.selection.distances import Distances
+from crust.selection.distances import Distances, group_distances
 
 
 def make(points: np.ndarray, metric: str = "euclidean", *, approximate: bool = True) -> Distances:
     """The distances of one group, as `select` makes them."""
-    return prepare_features.group_distances(points, None, metric, approximate=approximate)[0]
+    return group_distances(points, None, metric, approximate=approximate)[0]
 
 
 def all_distances(points: np.ndarray, metric: str = "euclidean") -> np.ndarray:

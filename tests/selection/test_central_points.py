@@ -10,7 +10,7 @@ from tests.selection.strategies import points
 from crust.selection.assignment import complete, diameter
 from crust.selection.central_points import central, random
 from crust.selection.distances import Distances
-from crust.selection.threads import Ticker, WorkStopped
+from crust.selection.executors import Ticker, WorkStopped
 
 METRICS = ["euclidean", "sqeuclidean", "cosine"]
 hypothesis = settings(deadline=None, max_examples=50)

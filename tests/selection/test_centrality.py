@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.refusals import refused
 from tests.selection.common import proxies
 from tests.selection.oracle import float32_distances
 from tests.selection.strategies import points
 
 import crust
-from crust.errors import InputError
 
 METRICS = ["euclidean", "sqeuclidean", "cosine"]
 hypothesis = settings(deadline=None, max_examples=50)
@@ -75,11 +75,11 @@ def test_one_point_has_nobody_to_be_far_from():
 
 
 def test_what_cannot_be_used_is_refused():
-    with pytest.raises(InputError, match="NaN"):
+    with refused("not-finite"):
         crust.centrality(np.array([[1.0], [np.nan]]))
-    with pytest.raises(InputError, match="unknown metric 'cosin'"):
+    with refused("unknown-metric"):
         crust.centrality(np.ones((2, 2)), metric="cosin")
-    with pytest.raises(InputError, match="memory limit"):
+    with refused("memory-limit"):
         crust.centrality(np.ones((500, 2)), memory_limit=1000)
 
 

@@ -7,17 +7,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.refusals import refused
 from tests.selection.common import all_distances, check_picks, make, proxies
 from tests.selection.oracle import brute_force_optimum, facility, greedy_oracle
 from tests.selection.strategies import points
 
-from crust.errors import InputError
 from crust.selection import greedi as greedi_module
 from crust.selection.distances import Distances
-from crust.selection.executors import LocalProcesses, SharedArray, open_engine
+from crust.selection.executors import LocalProcesses, SharedArray, Ticker, WorkStopped, open_engine
 from crust.selection.greedi import greedi
 from crust.selection.greedy import Greedy
-from crust.selection.threads import Ticker, WorkStopped
 
 hypothesis = settings(deadline=None, max_examples=50)
 
@@ -104,7 +103,7 @@ def test_engines_by_name():
         with open_engine(given_engine, 1) as engine:
             assert engine is given_engine
     for wrong in ("lokal", 7):
-        with pytest.raises(InputError, match="unknown engine"), open_engine(wrong, 1):
+        with refused("unknown-engine"), open_engine(wrong, 1):
             pass
 
 

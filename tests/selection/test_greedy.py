@@ -9,11 +9,11 @@ from tests.selection.oracle import float32_distances, greedy_oracle
 from tests.selection.strategies import points
 
 import crust
-from crust.selection import prepare_features
 from crust.selection.assignment import Picks
+from crust.selection.distances import device_distances, group_distances, group_points
+from crust.selection.executors import Ticker
 from crust.selection.greedy import Greedy, Room
 from crust.selection.greedy_torch import greedy_on_device
-from crust.selection.threads import Ticker
 
 METRICS = ("euclidean", "sqeuclidean", "cosine")
 
@@ -24,13 +24,13 @@ def with_direction(x: np.ndarray, metric: str) -> np.ndarray:
 
 
 def by_kernels(x, k, metric, *, approximate=True, stored=True, list_bytes=2**30, threads=1) -> Picks:
-    distances, _ = prepare_features.group_distances(x, None, metric, approximate=approximate)
+    distances, _ = group_distances(x, None, metric, approximate=approximate)
     room = Room() if stored else None
     return Greedy(distances, k, room=room, list_bytes=list_bytes, threads=threads, ticker=Ticker()).run()
 
 
 def on_torch(x, k, metric, limit=2**30) -> Picks:
-    distances, _ = prepare_features.device_distances(x, None, metric, torch.device("cpu"), limit)
+    distances, _ = device_distances(x, None, metric, torch.device("cpu"), limit)
     return greedy_on_device(distances, k, Ticker())
 
 
@@ -47,7 +47,7 @@ def test_every_pick_is_the_oracles(x, share, metric):
     x = with_direction(x, metric)
     k = max(1, round(share * len(x)))
     found = by_kernels(x, k, metric)
-    scaled, _ = prepare_features.group_points(x, None, metric)
+    scaled, _ = group_points(x, None, metric)
     distances = float32_distances(scaled if metric != "cosine" else x, metric)
     order, gains, owner, near = greedy_oracle(distances, k)
     assert found.order.tolist() == order
@@ -100,7 +100,7 @@ def test_bounds_hold():
     for dims in (2, 24, 25, 300):
         for metric in METRICS:
             x = rng.normal(size=(500, dims)) * rng.exponential(size=(500, 1)) + 3
-            distances, _ = prepare_features.group_distances(x, None, metric, approximate=True)
+            distances, _ = group_distances(x, None, metric, approximate=True)
             assert not distances.exact
             rough = distances.tile(np.arange(500), 0, 500, np.empty(500 * 500, np.float32)).astype(float)
             exact = np.array([distances.exact_row(i) for i in range(500)], np.float64)
@@ -126,7 +126,7 @@ def test_invariants(x, share):
 def test_permuting_the_input_permutes_the_answer(x, seed):
     k = max(1, len(x) // 2)
     order = np.random.default_rng(seed).permutation(len(x))
-    distances = float32_distances(prepare_features.group_points(x, None, "euclidean")[0]).astype(float)
+    distances = float32_distances(group_points(x, None, "euclidean")[0]).astype(float)
     a, b = crust.select(x, k).indices.tolist(), order[crust.select(x[order], k).indices].tolist()
     nearest = np.full(len(x), distances.max())
     for mine, other in zip(a, b, strict=True):

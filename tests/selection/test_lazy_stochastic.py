@@ -12,9 +12,9 @@ from tests.selection.strategies import points
 
 from crust.selection.assignment import Picks
 from crust.selection.distances import Distances
+from crust.selection.executors import Ticker, WorkStopped
 from crust.selection.greedy import Greedy, Room
 from crust.selection.lazy_stochastic import lazy, stochastic
-from crust.selection.threads import Ticker, WorkStopped
 
 METRICS = ["euclidean", "sqeuclidean", "cosine"]
 hypothesis = settings(deadline=None, max_examples=100)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.refusals import refused
 from tests.selection.common import all_distances, proxies
 
 import crust
@@ -208,23 +209,23 @@ def test_files_of_several_machines(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "code"),
     [
-        (lambda f: None, "x has no .npy files: give a folder"),
-        (lambda f: f.rmdir(), "there is no file or folder"),
-        (lambda f: (f / "a.npy").write_bytes(b"none"), r"cannot read .*a\.npy: truncated, empty or no \.npy file"),
-        (lambda f: np.save(f / "a.npy", np.zeros(3)), r"a\.npy has shape \(3,\) and type float64: give numbers"),
-        (lambda f: np.save(f / "a.npy", np.array([["a"]])), "type <U1: give numbers"),
-        (lambda f: np.save(f / "a.npy", np.zeros((0, 3))), r"a\.npy is empty \(shape \(0, 3\)\)"),
-        (lambda f: np.save(f / "a.npy", np.array([[0.0, np.inf]])), r"a\.npy has 1 row with NaN or infinite .*\(row 0"),
-        (lambda f: np.save(f / "a.npy", np.array([[object()]]), allow_pickle=True), "cannot read .*a.npy"),
+        (lambda f: None, "missing-file"),
+        (lambda f: f.rmdir(), "missing-file"),
+        (lambda f: (f / "a.npy").write_bytes(b"none"), "damaged-file"),
+        (lambda f: np.save(f / "a.npy", np.zeros(3)), "not-numbers"),
+        (lambda f: np.save(f / "a.npy", np.array([["a"]])), "not-numbers"),
+        (lambda f: np.save(f / "a.npy", np.zeros((0, 3))), "empty"),
+        (lambda f: np.save(f / "a.npy", np.array([[0.0, np.inf]])), "not-finite"),
+        (lambda f: np.save(f / "a.npy", np.array([[object()]]), allow_pickle=True), "damaged-file"),
     ],
 )  # fmt: skip
-def test_folders_that_are_none(tmp_path, make, words):
+def test_folders_that_are_none(tmp_path, make, code):
     folder = tmp_path / "x"
     folder.mkdir()
     make(folder)
-    with pytest.raises(InputError, match=words) as caught:
+    with refused(code) as caught:
         crust.select(folder, 1, algorithm="greedi")
     assert "\n" not in str(caught.value)
 
@@ -235,8 +236,8 @@ def test_what_files_cannot_do(tmp_path):
         crust.select(folder, 1, algorithm="greedi", metric="cosine")
     with pytest.raises(InputError, match="'greedy' needs all points at once: use algorithm 'greedi'"):
         crust.select(folder, 1)
-    with pytest.raises(InputError, match="cannot be read from several files"):
+    with refused("files-metric"):
         crust.select(folder, 1, algorithm="greedi", metric="precomputed")
-    with pytest.raises(InputError, match="runs in this process only"):
+    with refused("engine-algorithm"):
         crust.select(np.zeros((3, 2)), 1, engine="local")
     assert describe([str(tmp_path / "nowhere")]) == []

@@ -5,7 +5,7 @@ import pytest
 import torch
 from tests.selection.common import refusal
 
-from crust.selection.options import ALGORITHMS, METRICS, Options, check_device, check_options, parse_bytes
+from crust.selection.input_checks import ALGORITHMS, METRICS, Options, check_device, check_options, parse_bytes
 
 
 def test_options_in_one_form():

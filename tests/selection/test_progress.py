@@ -5,7 +5,7 @@ import time
 import pytest
 
 from crust._util import progress
-from crust.selection.threads import Ticker, WorkStopped, run_in_threads
+from crust.selection.executors import Ticker, WorkStopped, run_in_threads
 
 
 def test_bar(monkeypatch, capsys):

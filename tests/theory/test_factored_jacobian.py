@@ -5,15 +5,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.theory.common import normal, small_net
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from crust.models import build_model
-from crust.theory.factored_jacobian import products, products_of_change
-from crust.theory.jacobian import Jacobian
+from crust.theory.jacobian import Jacobian, products, products_of_change
 
 EVERY = np.arange(5)
 
@@ -124,6 +123,7 @@ def test_inputs_by_name_and_images():
     assert_same(jacobian)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 7), max_size=3), st.integers(1, 4), st.integers(0, 99))
 def test_any_fully_connected_network(hidden, outputs, seed):
     torch.manual_seed(seed)

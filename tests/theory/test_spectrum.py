@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from tests.refusals import refused
 from tests.theory.common import normal, small_net
 from torch import nn
 
@@ -63,7 +64,7 @@ def test_products_agree_with_rows(outputs):
 def test_lanczos_finds_what_the_whole_matrix_has(outputs, by):
     model, x = small_net(outputs, hidden=24), normal(60, 6)
     exact = spectrum(model, x, method="exact")
-    found = lanczos_spectrum(Jacobian(model, x), None, None, 10, True, 1e-4, 0, by)
+    found = lanczos_spectrum(Jacobian(model, x), None, 10, True, 1e-4, 0, by)
     np.testing.assert_allclose(found.singular_values, exact.singular_values[:10], rtol=1e-4)
     assert (np.abs(found.singular_values - exact.singular_values[:10]) <= found.errors + 1e-4).all()
     assert found.errors.max() <= 1e-4 * found.singular_values[0]
@@ -96,18 +97,17 @@ def test_what_costs_less_is_taken():
 def test_errors_are_honest_when_there_was_too_little_work():
     model, x = small_net(1, hidden=24), normal(80, 6)
     exact = spectrum(model, x, method="exact").singular_values
-    found = lanczos_spectrum(Jacobian(model, x), None, None, 5, False, 1.0, 0)  # any error will do
+    found = lanczos_spectrum(Jacobian(model, x), None, 5, False, 1.0, 0)  # any error will do
     assert found.passes <= 2
     assert found.errors.max() > 1e-3
     for value, error in zip(found.singular_values, found.errors, strict=True):
         assert np.abs(exact - value).min() <= error * 1.001
 
 
-def test_weights_scale_rows_by_their_roots():
-    model, x = small_net(2), normal(20, 6)
-    index, weights = np.array([3, 7, 11, 2]), np.array([1.0, 4.0, 9.0, 2.0])
-    found = lanczos_spectrum(Jacobian(model, x), index, weights, 4, False, 1e-6, 0)
-    rows = Jacobian(model, x, torch.float64).rows(index).numpy() * np.sqrt(np.repeat(weights, 2))[:, None]
+def test_some_of_the_examples():
+    model, x, index = small_net(2), normal(20, 6), np.array([3, 7, 11, 2])
+    found = lanczos_spectrum(Jacobian(model, x), index, 4, False, 1e-6, 0)
+    rows = Jacobian(model, x, torch.float64).rows(index).numpy()
     np.testing.assert_allclose(found.singular_values, np.linalg.svd(rows)[1][:4], rtol=1e-4)
 
 
@@ -158,28 +158,28 @@ def nan_net() -> nn.Module:
 
 
 @pytest.mark.parametrize(
-    ("model", "options", "message"),
+    ("model", "options", "code"),
     [
-        (nn.Flatten(), {}, "no parameters that are trained"),
-        (nan_net(), {}, "'0.weight' of the model are not finite"),
-        (small_net(1), {"k": 0}, "k is 0"),
-        (small_net(1), {"method": "lancos"}, "did you mean 'lanczos'"),
-        (small_net(1), {"method": "exact", "memory_limit": 1000}, "use method='lanczos'"),
-        (small_net(1), {"method": "lanczos", "memory_limit": 1000}, "ask for fewer values"),
-        (small_net(1), {"memory_limit": -1}, "memory_limit is -1"),
-        (nn.Linear(7, 1), {}, "cannot take these examples"),
+        (nn.Flatten(), {}, "no-parameters"),
+        (nan_net(), {}, "not-finite"),
+        (small_net(1), {"k": 0}, "k-range"),
+        (small_net(1), {"method": "lancos"}, "unknown-method"),
+        (small_net(1), {"method": "exact", "memory_limit": 1000}, "memory"),
+        (small_net(1), {"method": "lanczos", "memory_limit": 1000}, "memory"),
+        (small_net(1), {"memory_limit": -1}, "memory-size"),
+        (nn.Linear(7, 1), {}, "model-input"),
     ],
 )
-def test_bad_input_gets_a_sentence(model, options, message):
-    with pytest.raises(InputError, match=message) as error:
+def test_bad_input_gets_a_sentence(model, options, code):
+    with refused(code) as error:
         spectrum(model, normal(8, 6), **options)
     assert "\n" not in str(error.value)
 
 
 def test_no_examples_and_wrong_outputs():
-    with pytest.raises(InputError, match="no examples"):
+    with refused("empty"):
         spectrum(small_net(1), torch.zeros(0, 6))
-    with pytest.raises(InputError, match="not finite"):
+    with refused("not-finite"):
         spectrum(small_net(1), torch.full((2, 6), torch.inf))
 
 
@@ -193,5 +193,5 @@ def test_cuts():
             found.rank(cut)
     part = spectrum(small_net(1), normal(50, 6), 3, method="lanczos")
     for cut in (20, 0.9999):
-        with pytest.raises(InputError, match="ask for more"):
+        with refused("too-few-values"):
             part.rank(cut)

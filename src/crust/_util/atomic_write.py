@@ -28,9 +28,11 @@ def write_atomic(path: str | Path, write: bytes | Callable[[BinaryIO], object]) 
     """
     path = Path(path)
     if not path.parent.is_dir():
-        raise InputError(f"there is no folder {path.parent} to write {path.name} to: create it first")
+        raise InputError(
+            f"there is no folder {path.parent} to write {path.name} to: create it first", code="missing-folder"
+        )
     if path.is_dir():
-        raise InputError(f"{path} is a folder: give the name of a file")
+        raise InputError(f"{path} is a folder: give the name of a file", code="not-a-file")
     target = path.resolve()  # through links: the file they lead to is replaced, not the link
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
@@ -48,4 +50,6 @@ def write_atomic(path: str | Path, write: bytes | Callable[[BinaryIO], object]) 
                 draft.unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise InputError(f"{path} could not be written ({error.strerror or error}): choose another place") from None
+        raise InputError(
+            f"{path} could not be written ({error.strerror or error}): choose another place", code="cannot-write"
+        ) from None

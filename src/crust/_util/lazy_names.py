@@ -11,12 +11,7 @@ from collections.abc import Callable, Mapping
 def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """The functions `__getattr__` and `__dir__` of a package whose public names live in other modules.
 
-    Args:
-        package: its `__name__`.
-        homes: for each name the module that it is imported from.
-
-    Returns:
-        The two functions. The modules of the package are found as well.
+    `homes` has for each name the module that it is imported from; the modules of the package are found as well.
 
     Example:
         >>> get, names = lazy_names("crust.selection", {"Coreset": "crust.selection.coreset"})

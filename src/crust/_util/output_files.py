@@ -25,16 +25,23 @@ def check_output(
     if path is None:
         return
     if path.suffix.lower() not in suffixes:
-        raise InputError(f"{option} {path}: the name must end in {' or '.join(suffixes)}")
+        raise InputError(f"{option} {path}: the name must end in {' or '.join(suffixes)}", code="file-type")
     if any(name is not None and _file_of(name).resolve() == path.resolve() for name in inputs):
-        raise InputError(f"{option} {path} would overwrite what is read: write to another file")
+        raise InputError(
+            f"{option} {path} would overwrite what is read: write to another file", code="overwrites-input"
+        )
     folder = path.parent
     if not folder.is_dir():
-        raise InputError(f"{option} {path}: there is no folder {folder}; create it first, or write somewhere else")
+        raise InputError(
+            f"{option} {path}: there is no folder {folder}; create it first, or write somewhere else",
+            code="missing-folder",
+        )
     if path.is_dir():
-        raise InputError(f"{option} {path} is a folder: give the name of a file")
+        raise InputError(f"{option} {path} is a folder: give the name of a file", code="not-a-file")
     if not os.access(folder, os.W_OK):
-        raise InputError(f"{option} {path}: the folder {folder} cannot be written to; write somewhere else")
+        raise InputError(
+            f"{option} {path}: the folder {folder} cannot be written to; write somewhere else", code="cannot-write"
+        )
 
 
 def _file_of(name: str | Path) -> Path:

@@ -43,7 +43,8 @@ def connect(address: str | None = None, cpus: int | None = None) -> tuple[Any, b
                 there = ray.get_runtime_context().gcs_address
                 if address != there:
                     raise InputError(
-                        f"this process works with the Ray cluster at {there} already: leave the address out"
+                        f"this process works with the Ray cluster at {there} already: leave the address out",
+                        code="other-cluster",
                     )
             return ray, False
         more = {"num_cpus": cpus, "include_dashboard": False} if where == "local" else {}
@@ -54,15 +55,17 @@ def connect(address: str | None = None, cpus: int | None = None) -> tuple[Any, b
         except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
             reason = " ".join(str(error).split())[:200].rstrip(".")
             if where == "local":
-                raise InputError(f"Ray does not start on this machine: {reason}") from None
+                raise InputError(f"Ray does not start on this machine: {reason}", code="ray-start") from None
             if reached:  # Ray's error does not say whether a token is wrong, or missing
                 raise InputError(
                     f"the Ray cluster at {where} refuses us, or is none ({reason}): where it asks for a token, set "
-                    "RAY_AUTH_MODE and RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH) as the cluster has them"
+                    "RAY_AUTH_MODE and RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH) as the cluster has them",
+                    code="cluster-refuses",
                 ) from None
             raise InputError(
                 f"there is no Ray cluster at {where} ({reason}): start one with ray start --head, or leave the address "
-                "out to use this machine"
+                "out to use this machine",
+                code="no-cluster",
             ) from None
     return ray, True
 

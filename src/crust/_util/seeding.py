@@ -25,12 +25,7 @@ def numpy_rng(seed: int, *place: int | str) -> np.random.Generator:
 
 
 def torch_rng(seed: int, *place: int | str) -> torch.Generator:
-    """The same for torch, on the CPU.
-
-    Example:
-        >>> torch_rng(0, "crop").initial_seed() == torch_rng(0, "crop").initial_seed()
-        True
-    """
+    """The same for torch, on the CPU."""
     return torch.Generator().manual_seed(int(numpy_rng(seed, *place).integers(2**62)))
 
 

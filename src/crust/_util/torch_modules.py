@@ -16,22 +16,11 @@ from torch import Tensor, nn
 
 from crust.errors import InputError, choices
 
-__all__ = ["check_outputs", "device_of", "evaluating", "last_linear", "logits_of", "training"]
-
 
 def logits_of(output: Any) -> Tensor:
     """The logits in what a network returned: the tensor itself, or its `.logits` (or the key `"logits"`).
 
-    Args:
-        output: what `model(x)` gave.
-
-    Returns:
-        The logits.
-
     Example:
-        >>> from types import SimpleNamespace
-        >>> logits_of(SimpleNamespace(logits=torch.zeros(2, 3), loss=None)).shape
-        torch.Size([2, 3])
         >>> logits_of((torch.zeros(2, 3), torch.zeros(2, 64)))
         Traceback (most recent call last):
         ...
@@ -42,7 +31,9 @@ def logits_of(output: Any) -> Tensor:
         found = output.get("logits")
     if not isinstance(found, Tensor):
         kind = type(output).__name__
-        raise InputError(f"the model returns a {kind}: let it return the logits, or an object with .logits")
+        raise InputError(
+            f"the model returns a {kind}: let it return the logits, or an object with .logits", code="model-output"
+        )
     return found
 
 
@@ -88,12 +79,7 @@ def unwrapped(model: nn.Module) -> nn.Module:
 
 
 def device_of(model: nn.Module) -> torch.device:
-    """The device of a network: that of its first parameter or buffer, else the CPU.
-
-    Example:
-        >>> device_of(nn.Linear(2, 3))
-        device(type='cpu')
-    """
+    """The device of a network: that of its first parameter or buffer, else the CPU."""
     for tensor in (*model.parameters(), *model.buffers()):
         return tensor.device
     return torch.device("cpu")
@@ -131,15 +117,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 def training(model: nn.Module) -> Iterator[None]:
     """Run a network in train mode without gradients: BatchNorm statistics and random states move as in training.
 
-    Args:
-        model: the network; the flags of its modules are put back afterwards.
-
-    Example:
-        >>> model = nn.BatchNorm1d(1).eval()
-        >>> with training(model):
-        ...     _ = model(torch.ones(4, 1))
-        >>> model.training, model.running_mean.item() > 0
-        (False, True)
+    The flags of its modules are put back afterwards.
     """
     with _flags(model, True), torch.no_grad():
         yield
@@ -218,10 +196,13 @@ def last_linear(model: nn.Module, sample: Any, name: str | None = None) -> tuple
     if name is not None:
         if name not in candidates and name in dict(model.named_modules()):
             kind = type(model.get_submodule(name)).__name__
-            raise InputError(f"the layer {name!r} is a {kind}: name an nn.Linear, one of {_last_names(candidates)}")
+            raise InputError(
+                f"the layer {name!r} is a {kind}: name an nn.Linear, one of {_last_names(candidates)}",
+                code="last-layer",
+            )
         return name, candidates[choices(name, candidates, "layer")]
     if not candidates:
-        raise InputError("the model has no linear layer: use the proxy 'logits', which needs none")
+        raise InputError("the model has no linear layer: use the proxy 'logits', which needs none", code="last-layer")
 
     calls: list[tuple[str, Tensor]] = []
     # An activation in place would change the output after the call: hence the copies.
@@ -240,7 +221,8 @@ def last_linear(model: nn.Module, sample: Any, name: str | None = None) -> tuple
             return key, candidates[key]
     raise InputError(
         f"no linear layer of the model gives its output: name the last layer, one of {_last_names(candidates)}, "
-        "or use the proxy 'logits', which needs none"
+        "or use the proxy 'logits', which needs none",
+        code="last-layer",
     )
 
 
@@ -282,7 +264,8 @@ def check_outputs(model: nn.Module, sample: Any, classes: int) -> None:
         except Exception as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise InputError(
-                f"the model cannot take an example of shape {tuple(first.shape[1:])}: {reason.rstrip('.')}"
+                f"the model cannot take an example of shape {tuple(first.shape[1:])}: {reason.rstrip('.')}",
+                code="model-input",
             ) from error
     logits = logits_of(output)
     if logits.shape in ((n,), (n, 1)) and classes == 1:
@@ -290,10 +273,12 @@ def check_outputs(model: nn.Module, sample: Any, classes: int) -> None:
     if logits.ndim != 2 or len(logits) != n:
         raise InputError(
             f"the model gives an output of shape {tuple(logits.shape)} for {n} examples: "
-            f"let it return logits of shape ({n}, {classes})"
+            f"let it return logits of shape ({n}, {classes})",
+            code="model-output",
         )
     if logits.shape[1] != classes:
         raise InputError(
             f"the model has {logits.shape[1]} outputs, but the data has {classes} classes: "
-            f"give the model {classes} outputs"
+            f"give the model {classes} outputs",
+            code="model-classes",
         )

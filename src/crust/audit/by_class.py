@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["class_summary", "overlapping_classes"]
-
 UNDER_SELECTED = 0.25  # of its part among the predictions, or among the selected ones: below it little is known
 
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["conflicting_duplicates", "duplicates"]
-
 
 def duplicates(parts: Iterable[tuple[Any, NDArray[np.int64]]]) -> dict[int, int]:
     """Examples that were there before: for each its position, and that of the first one like it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,15 +10,12 @@ from numpy.typing import NDArray
 
 from crust._util.progress import progress_bar
 from crust.audit.duplicates import duplicates
-from crust.audit.feature_probs import from_features
 from crust.audit.label_quality import balanced, class_factors, label_quality
 from crust.data.labels import encode_labels
 from crust.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["find_label_issues"]
 
 SUM = 0.01  # how far from one the probabilities of an example may sum: half precision comes so near
 
@@ -32,7 +30,7 @@ def find_label_issues(
         pred_probs: (n, classes) probabilities of networks that were not trained on the examples they judge. Labels
             that are whole numbers are columns; with labels as text the columns are those that a DataFrame names, or
             else the classes in sorted order.
-        features: (n, d) numbers, on one scale; probabilities are then made from them (`crust.audit.feature_probs`).
+        features: (n, d) numbers, on one scale; probabilities are then made from them (`from_features`).
         progress: show a bar on stderr where it takes longer than two seconds.
 
     Returns:
@@ -48,7 +46,7 @@ def find_label_issues(
 
     if (pred_probs is None) == (features is None):
         both = "neither pred_probs nor features are" if pred_probs is None else "pred_probs and features are both"
-        raise InputError(f"{both} given: give one of them")
+        raise InputError(f"{both} given: give one of them", code="pred-probs-or-features")
     labels = _one_each(labels)
     if features is not None:
         codes, classes = encode_labels(labels)
@@ -59,7 +57,10 @@ def find_label_issues(
         p = _probabilities(pred_probs)
         codes, classes = _encode(labels, pred_probs, p.shape[1])
         if len(codes) != len(p):
-            raise InputError(f"there are {len(codes)} labels for {len(p)} rows of probabilities: give one label a row")
+            raise InputError(
+                f"there are {len(codes)} labels for {len(p)} rows of probabilities: give one label a row",
+                code="labels-length",
+            )
     p = balanced(p, class_factors(p, codes))
     rows = np.arange(len(codes))
     given = p[rows, codes]
@@ -97,13 +98,18 @@ def _one_each(labels: Any) -> Any:
         values = np.array([[]])
     several = (list, tuple, set, frozenset, dict, np.ndarray)
     if values.ndim != 1 or (values.dtype.kind == "O" and any(isinstance(value, several) for value in values)):
-        raise InputError("the labels are not one an example: several labels an example cannot be audited, so give one")
+        raise InputError(
+            "the labels are not one an example: several labels an example cannot be audited, so give one",
+            code="labels-shape",
+        )
     for row, value in enumerate(values if values.dtype.kind in "SO" else ()):
         if isinstance(value, bytes):
             try:
                 value.decode()
             except UnicodeDecodeError:
-                raise InputError(f"label {bytes(value)!r} in row {row} is not UTF-8: give it as text") from None
+                raise InputError(
+                    f"label {bytes(value)!r} in row {row} is not UTF-8: give it as text", code="not-utf8"
+                ) from None
     return labels
 
 
@@ -122,14 +128,16 @@ def _encode(labels: Any, probs: Any, columns: int) -> tuple[NDArray[np.int64], l
             if label not in named:
                 raise InputError(
                     f"label {label!r} in row {row} is no column of the probabilities, which are "
-                    f"{', '.join(named[:10])}{' …' if len(named) > 10 else ''}: name the columns as the labels are"
+                    f"{', '.join(named[:10])}{' …' if len(named) > 10 else ''}: name the columns as the labels are",
+                    code="unknown-column",
                 )
         return encode_labels(labels, named)
     codes, classes = encode_labels(labels)
     if len(classes) != columns:
         raise InputError(
             f"the labels name {len(classes)} classes, but there are {columns} columns of probabilities: give a "
-            "DataFrame whose columns have the names of the classes"
+            "DataFrame whose columns have the names of the classes",
+            code="columns-count",
         )
     return codes, classes
 
@@ -137,15 +145,21 @@ def _encode(labels: Any, probs: Any, columns: int) -> tuple[NDArray[np.int64], l
 def _probabilities(probs: Any) -> NDArray[np.float64]:
     p = _numbers(probs, "the probabilities")
     if p.shape[1] < 2:
-        raise InputError("the probabilities have one column: give a column for each class")
+        raise InputError("the probabilities have one column: give a column for each class", code="columns-count")
     for bad, what in ((p < -SUM, "negative"), (p > 1 + SUM, "above one")):
         if bad.any():
             row, column = np.argwhere(bad)[0]
-            raise InputError(f"row {row} of the probabilities holds {p[row, column]:g}, which is {what}: use a softmax")
+            raise InputError(
+                f"row {row} of the probabilities holds {p[row, column]:g}, which is {what}: use a softmax",
+                code="not-probabilities",
+            )
     total = p.sum(axis=1)
     off = np.flatnonzero(np.abs(total - 1) > SUM)
     if off.size:
-        raise InputError(f"row {off[0]} of the probabilities sums to {total[off[0]]:.3g}, not to one: use a softmax")
+        raise InputError(
+            f"row {off[0]} of the probabilities sums to {total[off[0]]:.3g}, not to one: use a softmax",
+            code="not-probabilities",
+        )
     return np.maximum(p, 0)
 
 
@@ -159,15 +173,122 @@ def _numbers(values: Any, what: str, n: int | None = None) -> NDArray[np.float64
             raise TypeError("complex numbers")
         found = found.astype(np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{what} are not all numbers: give a matrix of numbers, one row an example") from None
+        raise InputError(
+            f"{what} are not all numbers: give a matrix of numbers, one row an example", code="not-numbers"
+        ) from None
     if found.ndim != 2:
-        raise InputError(f"{what} have shape {found.shape}: give one row an example, shape (n, columns)")
+        raise InputError(f"{what} have shape {found.shape}: give one row an example, shape (n, columns)", code="shape")
     if not found.size:
-        raise InputError(f"{what} are empty, shape {found.shape}: give at least one row and one column")
+        raise InputError(f"{what} are empty, shape {found.shape}: give at least one row and one column", code="empty")
     if n is not None and len(found) != n:
-        raise InputError(f"there are {n} labels for {len(found)} rows of {what}: give one label a row")
+        raise InputError(
+            f"there are {n} labels for {len(found)} rows of {what}: give one label a row", code="labels-length"
+        )
     bad = np.argwhere(~np.isfinite(found))
     if len(bad):
         row, column = bad[0]
-        raise InputError(f"row {row}, column {column} of {what} holds {found[row, column]}: give finite numbers")
+        raise InputError(
+            f"row {row}, column {column} of {what} holds {found[row, column]}: give finite numbers", code="not-finite"
+        )
     return found
+
+
+# ------------------------------------------------------------ probabilities from features
+
+NEIGHBOURS = 25
+POOL = 10_000  # examples that neighbours are looked for among: beyond it time would grow with the square
+ROWS = 1024  # examples at a time
+PENALTY = 0.1  # of the linear classifier, on standardised columns
+SHARPNESS = (1.0, 2.0, 4.0, 8.0, 16.0)
+
+
+def from_features(
+    features: NDArray[np.floating],
+    labels: NDArray[np.int64],
+    classes: int,
+    report: Callable[[float, float], None] | None = None,
+) -> NDArray[np.float64]:
+    """The mean of two judges: the labels of the nearest neighbours, and a linear classifier that left the example out.
+
+    Measured on digits, on digits with ten times fewer of half of the classes, and on clusters that no line separates,
+    each with symmetric noise of 0.2 and 0.5 and with pair-flip noise of 0.3: mean AUROC of the doubt over the nine
+
+    - 10, 25 or 50 neighbours: 0.940, 0.953, 0.951; 25 of them on standardised columns: 0.931
+    - ridge regression without the example itself (in closed form): 0.937
+    - logistic regression, penalty 100 or 10, five folds: 0.922, 0.916
+    - linear discriminants, shrunk, five folds: 0.936
+    - 25 neighbours and ridge regression together: 0.958
+
+    Args:
+        features: (n, d), finite numbers; distances count as they are, so columns of other units want one scale.
+        labels: numbers from 0 to classes − 1.
+        classes: how many there are.
+        report: called with how many are done, and of how many.
+
+    Returns:
+        (n, classes).
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> true = rng.integers(0, 2, 200)
+        >>> labels = np.where(np.arange(200) < 20, 1 - true, true)
+        >>> p = from_features(true[:, None] * 4 + rng.normal(size=(200, 3)), labels, 2)
+        >>> int((p.argmax(axis=1) == true).sum()) > 190
+        True
+    """
+    x = np.asarray(features, np.float64)
+    x = x - x.mean(axis=0)
+    spread = x.std(axis=0)
+    near = _neighbours(x.astype(np.float32), labels, classes, report)
+    return 0.5 * (near + _linear((x / np.where(spread > 0, spread, 1)).astype(np.float32), labels, classes))
+
+
+def _neighbours(
+    x: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    classes: int,
+    report: Callable[[float, float], None] | None = None,
+) -> NDArray[np.float64]:
+    """Shares of the labels among the nearest others, with one more vote spread as all labels are."""
+    n = len(x)
+    pool = np.unique(np.linspace(0, n - 1, min(n, POOL)).round().astype(np.int64))
+    others = x[pool]
+    squares = (others * others).sum(axis=1)
+    k = max(1, min(NEIGHBOURS, len(pool) - 1))
+    found = np.empty((n, classes))
+    place = np.full(n, -1)
+    place[pool] = np.arange(len(pool))
+    for start in range(0, n, ROWS):
+        rows = np.arange(start, min(n, start + ROWS))
+        far = squares - 2 * (x[rows] @ others.T)
+        own = place[rows]
+        far[np.flatnonzero(own >= 0), own[own >= 0]] = np.inf
+        near = labels[pool[np.argpartition(far, k - 1, axis=1)[:, :k]]]
+        votes = np.bincount((np.arange(len(rows))[:, None] * classes + near).ravel(), minlength=len(rows) * classes)
+        found[rows] = votes.reshape(len(rows), classes)
+        if report is not None:
+            report(start + len(rows), n)
+    return (found + np.bincount(labels, minlength=classes) / n) / (k + 1)
+
+
+def _linear(x: NDArray[np.float32], labels: NDArray[np.int64], classes: int) -> NDArray[np.float64]:
+    """Ridge regression on the classes; each example's own share is taken out of its answer in closed form."""
+    n = len(x)
+    z = np.concatenate([x, np.ones((n, 1), np.float32)], axis=1)
+    gram = (z.T @ z).astype(np.float64) / n + PENALTY * np.eye(z.shape[1])
+    sums = np.zeros((z.shape[1], classes))
+    for name in range(classes):
+        sums[:, name] = z[labels == name].sum(axis=0, dtype=np.float64)
+    inverse = np.linalg.inv(gram)
+    answers = z @ (inverse @ sums / n)
+    lever = np.einsum("ij,ij->i", z @ inverse, z)[:, None] / n
+    own = np.zeros((n, classes))
+    own[np.arange(n), labels] = 1
+    answers = (answers - lever * own) / np.maximum(1 - lever, 1e-6)
+    found = [_softmax(answers * each) for each in SHARPNESS]
+    return min(found, key=lambda p: -np.log(np.maximum(p[np.arange(n), labels], 1e-6)).mean())
+
+
+def _softmax(values: NDArray[np.floating]) -> NDArray[np.float64]:
+    raised = np.exp(values - values.max(axis=1, keepdims=True))
+    return raised / raised.sum(axis=1, keepdims=True)

@@ -14,17 +14,11 @@ from crust.audit.training_dynamics import Watch
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["audit_table", "balanced", "estimate_noise_matrix", "label_quality"]
-
 
 def class_factors(probabilities: NDArray[np.floating], labels: NDArray[np.int64]) -> NDArray[np.float64]:
     """For each class how much oftener it is given than predicted, on the whole; 1 for a class that is never given.
 
     All labels of such a class may be wrong, and it must still be possible to suggest it.
-
-    Example:
-        >>> class_factors(np.array([[0.6, 0.4], [0.9, 0.1]]), np.array([0, 1])).round(3).tolist()
-        [0.667, 2.0]
     """
     given = np.bincount(labels, minlength=probabilities.shape[1]) / max(1, len(labels))
     predicted = probabilities.mean(axis=0) if len(labels) else np.ones(probabilities.shape[1])
@@ -46,20 +40,9 @@ def balanced(probabilities: NDArray[np.floating], factors: NDArray[np.floating])
 
 
 def label_quality(probabilities: NDArray[np.floating], labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """How far probabilities agree with the given labels, from 0 (bad) to 1 (good).
+    """How far probabilities agree with the given labels, from 0 (bad) to 1 (good): the probability of each label.
 
     This is cleanlab's self-confidence, of probabilities that are averaged over the run and balanced by class.
-
-    Args:
-        probabilities: (n, classes), averaged over a run's passes, with the classes balanced.
-        labels: the given labels, as numbers.
-
-    Returns:
-        The probability of each given label.
-
-    Example:
-        >>> label_quality(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0, 0])).tolist()
-        [0.9, 0.2]
     """
     return probabilities[np.arange(len(labels)), labels].astype(np.float64)
 

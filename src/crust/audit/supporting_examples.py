@@ -19,25 +19,20 @@ def nearest_medoids(
     near: int = NEAR,
     most: int = MOST,
 ) -> list[NDArray[np.int64]]:
-    """For each example the medoids whose probabilities are most like its own, the nearest first.
+    """For each example the `near` medoids whose probabilities are most like its own, the nearest first.
 
-    Distances are Hellinger's, between probabilities averaged over the run: alike is what the network took for the same
-    all along. No example is evidence for itself.
+    Distances are Hellinger's, between probabilities averaged over the run: alike is what the network took for the
+    same all along. No example is evidence for itself.
 
     Args:
         parts: probabilities (n, classes); the medoids are rows of the first part.
         medoids: their positions in it.
-        chosen: how often each example of the first part was chosen: of too many medoids, those chosen most are taken.
+        chosen: how often each example of the first part was chosen.
         near: how many for each example; fewer where there are no more.
-        most: how many are compared with.
+        most: of more medoids than these, those chosen most are compared with.
 
     Returns:
         For each part (n, near) positions in the first part.
-
-    Example:
-        >>> p = np.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8]])
-        >>> nearest_medoids([p, p[3:]], np.array([0, 2]), np.ones(4, int), near=1)[0].tolist()
-        [[2], [0], [0], [2]]
     """
     order = np.argsort(-chosen[medoids], kind="stable")[:most]
     kept = np.sort(medoids[order])

@@ -20,12 +20,7 @@ def trust(progress: float, on_trained: float, on_held: float | None) -> float:
 
     Memorisation shows in how much oftener the predictions are the given labels on the examples trained on than on
     those held out. Where nothing is held out this cannot be seen, and all looks count the same. How this was chosen
-    stands in docs/results/audit-scores.md.
-
-    Args:
-        progress: how far training has come, from 0 to 1.
-        on_trained: how often predictions are the given labels, on the examples trained on.
-        on_held: the same on those held out.
+    stands in docs/results/audit-scores.md. `progress` is how far training has come, from 0 to 1.
 
     Example:
         >>> trust(0.5, 0.5, 0.5), trust(1.0, 0.5, 0.5), round(trust(1.0, 0.7, 0.5), 3), trust(0.1, 0.9, None)

@@ -218,7 +218,7 @@ def _grid_progress(
 ) -> GridProgress:
     from crust.experiments import key
     from crust.experiments.grid import titles, without_result
-    from crust.experiments.runtime import Estimates, epochs_of
+    from crust.experiments.preflight import Estimates, epochs_of
 
     estimates = Estimates(lines, checked.sizes)
     names, keys = titles(todo), [key(spec) for spec in todo]

@@ -32,8 +32,7 @@ def show_plan(
 
     from crust.experiments import LocalGrid, key
     from crust.experiments.grid import by_seeds
-    from crust.experiments.preflight import gigabytes, need
-    from crust.experiments.runtime import Estimates
+    from crust.experiments.preflight import Estimates, gigabytes, need
     from crust.experiments.task import limited
 
     estimates = Estimates(lines, checked.sizes)

@@ -103,7 +103,7 @@ def select_command(
 
     # Everything heavy is imported here, so that `crust --help` answers at once.
     import crust
-    from crust.selection.options import check_options
+    from crust.selection.input_checks import check_options
 
     folder = _is_folder(features, engine)
     options: dict[str, Any] = {

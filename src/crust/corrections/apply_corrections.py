@@ -16,7 +16,7 @@ from crust.errors import InputError
 from crust.runs.data import options_of
 from crust.runs.folder import RunFolder
 
-__all__ = ["AppliedCorrections", "apply_corrections", "move_files_back"]
+__all__ = ["apply_corrections", "move_files_back"]
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,6 @@ class AppliedCorrections:
         examples: how many there are in all.
         moved: image files that were moved now.
         moved_before: those that had been moved before.
-
-    Example:
-        >>> AppliedCorrections("table", Path("corrected.csv"), changed=3, examples=100).changed
-        3
     """
 
     form: str
@@ -91,11 +87,14 @@ def apply_corrections(
     options = data_options(folder, data, data_dir)
     form = corrected_form(options)
     if move and form != "folder":
-        raise InputError("only images in class folders can be moved: leave out move to get a file of corrected labels")
+        raise InputError(
+            "only images in class folders can be moved: leave out move to get a file of corrected labels",
+            code="not-movable",
+        )
     place = _place(folder, output, form, options, corrections)
     changes = corrected_labels(_new_labels(folder, corrections, table, classes), table, classes)
     if not changes:
-        raise InputError("none of the corrections changes a label: there is nothing to write")
+        raise InputError("none of the corrections changes a label: there is nothing to write", code="no-changes")
     if form == "folder":
         undo = move_back_command(folder, place, data)
         return _apply_to_folder(place, table, classes, changes, options, move, progress, undo)
@@ -135,7 +134,9 @@ def move_files_back(
     folder = RunFolder(run)
     options = data_options(folder, data)
     if corrected_form(options) != "folder":
-        raise InputError(f"the run in {folder} was not trained on an image folder: there is nothing to move back")
+        raise InputError(
+            f"the run in {folder} was not trained on an image folder: there is nothing to move back", code="not-movable"
+        )
     path = folder.moves_path if moves is None else Path(moves)
     backwards = [one.back() for one in read_moves(path)]
     now, before = do_moves(train_root(Path(options["data"])), backwards, _counted(progress, len(backwards)))
@@ -150,12 +151,7 @@ def data_options(run: RunFolder, data: str | None = None, data_dir: str | None =
 
 
 def corrected_form(options: dict[str, Any]) -> str:
-    """What corrected labels look like for this data; those that did not come from the data itself get a file.
-
-    Example:
-        >>> corrected_form({"data": "digits"})
-        'labels'
-    """
+    """What corrected labels look like for this data; those that did not come from the data itself get a file."""
     from crust.data.load import NAMES
     from crust.data.matrix_io import TABLES
 
@@ -164,19 +160,16 @@ def corrected_form(options: dict[str, Any]) -> str:
         return "labels"
     path = Path(str(data))
     if not path.exists():
-        raise InputError(f"there is no file or folder {path}, which the run was trained on: name it with --data")
+        raise InputError(
+            f"there is no file or folder {path}, which the run was trained on: name it with --data", code="missing-file"
+        )
     if path.is_dir():
         return "folder"
     return "table" if path.suffix.lower() in TABLES else "npz"
 
 
 def move_back_command(run: RunFolder, place: Path, data: str | None = None) -> str:
-    """The command that takes the moves of a list back: with all that says which list, and where the files are.
-
-    Example:
-        >>> move_back_command(RunFolder("runs/a"), Path("mine.csv"))
-        'crust apply runs/a --move-back -o mine.csv'
-    """
+    """The command that takes the moves of a list back: with all that says which list, and where the files are."""
     words = ["crust", "apply", str(run), "--move-back"]
     if place != run.moves_path:
         words += ["-o", str(place)]
@@ -206,7 +199,8 @@ def _new_labels(run: RunFolder, corrections: str | Path | None, table: Any, clas
         return read_corrections(path, table, classes)
     if path is not None and not path.is_file():
         raise InputError(
-            f"there are no corrections {path}: give a .csv or .parquet file, or none for the decisions of crust review"
+            f"there are no corrections {path}: give a .csv or .parquet file, or none for the decisions of crust review",
+            code="missing-file",
         )
     store = run.review_store(table, classes, path)
     try:
@@ -233,7 +227,9 @@ def _apply_to_folder(
     if any_done(root, moves):  # begun before: go on with it, for the files are no longer where the audit has them
         wanted = {index: str(classes[number]) for index, number in changes.items()}
         if {one.index: one.new.partition("/")[0] for one in moves} != wanted:
-            raise InputError(f"{place} lists other moves, and some of them are made: go back first with {undo}")
+            raise InputError(
+                f"{place} lists other moves, and some of them are made: go back first with {undo}", code="other-moves"
+            )
     else:
         moves = plan_moves(root, table, changes, classes)
         write_moves(moves, place)

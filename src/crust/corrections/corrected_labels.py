@@ -14,28 +14,14 @@ from crust.review.decisions import Decision
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["corrected_labels", "decisions_table", "read_corrections"]
-
 SUFFIXES = (".csv", ".tsv", ".parquet")
 
 
 def decisions_table(decisions: Iterable[Decision], audit: pd.DataFrame, classes: Sequence[Any]) -> pd.DataFrame:
     """The decisions of a review, one row each, for people and for `read_corrections`.
 
-    Args:
-        decisions: from the review's store.
-        audit: what was reviewed.
-        classes: its classes.
-
-    Returns:
-        Columns: `index`, `id` (where there are any), `given`, `decision`, `corrected` (empty where it was skipped),
-        `who`, `at`.
-
-    Example:
-        >>> import pandas as pd
-        >>> audit = pd.DataFrame({"index": [0, 1], "given_label": ["cat", "dog"]})
-        >>> decisions_table([Decision(1, 1, "relabel", 0, "first", "")], audit, ["cat", "dog"])["corrected"].tolist()
-        ['cat']
+    Columns: `index`, `id` (where there are any), `given`, `decision`, `corrected` (empty where it was skipped), `who`,
+    `at`.
     """
     import pandas as pd
 
@@ -59,27 +45,19 @@ def decisions_table(decisions: Iterable[Decision], audit: pd.DataFrame, classes:
 
 
 def read_corrections(path: str | Path, audit: pd.DataFrame, classes: Sequence[Any]) -> dict[int, int]:
-    """New labels from a table: the class number of each example that has one.
+    """New labels from a table: by the example's index, the number of its new class; those that keep their label too.
 
     Args:
         path: .csv, .tsv or .parquet with a column `index` or `id`, and a column `corrected` (or `label`); what
             `crust review --export` writes. Rows without a corrected label are left out.
         audit: what is corrected.
         classes: its classes.
-
-    Returns:
-        By the example's index, the number of its new class; those that keep their label too.
-
-    Example:
-        >>> import tempfile, pandas as pd
-        >>> path = Path(tempfile.mkdtemp()) / "corrections.csv"
-        >>> _ = path.write_text("index,corrected\\n1,cat\\n")
-        >>> read_corrections(path, pd.DataFrame({"index": [0, 1], "given_label": ["cat", "dog"]}), ["cat", "dog"])
-        {1: 0}
     """
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"cannot read corrections from {path}: give a file ending in {', '.join(SUFFIXES)}")
+        raise InputError(
+            f"cannot read corrections from {path}: give a file ending in {', '.join(SUFFIXES)}", code="file-type"
+        )
     from crust.data import table_io
 
     with matrix_io.reading(path):
@@ -88,7 +66,8 @@ def read_corrections(path: str | Path, audit: pd.DataFrame, classes: Sequence[An
     label = next((name for name in ("corrected", "label") if name in names), None)
     if label is None or not {"index", "id"} & set(names):
         raise InputError(
-            f"{path.name} has the columns {table_io.listed(names)}: corrections need index (or id) and corrected"
+            f"{path.name} has the columns {table_io.listed(names)}: corrections need index (or id) and corrected",
+            code="missing-column",
         )
     values = table.column(label).to_pylist()
     rows = [row for row, value in enumerate(values) if value is not None and str(value).strip() != ""]
@@ -97,20 +76,16 @@ def read_corrections(path: str | Path, audit: pd.DataFrame, classes: Sequence[An
     found: dict[int, int] = {}
     for row, index in zip(rows, indices, strict=True):
         if index in found:
-            raise InputError(f"row {row} of {path.name} corrects example {index} a second time: leave one of them out")
+            raise InputError(
+                f"row {row} of {path.name} corrects example {index} a second time: leave one of them out",
+                code="duplicate-example",
+            )
         found[index] = known[choices(as_name(values[row], known), known, f"class in row {row} of {path.name}")]
     return found
 
 
 def corrected_labels(corrections: dict[int, int], audit: pd.DataFrame, classes: Sequence[Any]) -> dict[int, int]:
-    """Only the corrections that change a label.
-
-    Example:
-        >>> import pandas as pd
-        >>> audit = pd.DataFrame({"index": [0, 1], "given_label": ["cat", "dog"]})
-        >>> corrected_labels({0: 0, 1: 0}, audit, ["cat", "dog"])
-        {1: 0}
-    """
+    """Only the corrections that change a label."""
     given = dict(
         zip(audit["index"].tolist(), column_codes(audit["given_label"], classes, "given_label").tolist(), strict=True)
     )
@@ -133,20 +108,27 @@ def _indices(table: Any, rows: list[int], audit: pd.DataFrame, file: str) -> lis
             if index not in known:
                 raise InputError(
                     f"row {row} of {file} names the example {given['index'][row]!r}, which the audit does not have: "
-                    f"its indices go from {min(known)} to {max(known)}"
+                    f"its indices go from {min(known)} to {max(known)}",
+                    code="unknown-example",
                 )
         if ids is not None:
             name = str(given["id"][row])
             if name not in ids:
-                raise InputError(f"row {row} of {file} names {name!r}, which the audit does not have: check the id")
+                raise InputError(
+                    f"row {row} of {file} names {name!r}, which the audit does not have: check the id",
+                    code="unknown-example",
+                )
             if index is not None and ids[name] != index:
                 raise InputError(
                     f"row {row} of {file} names example {index} and {name!r}, which is example {ids[name]}: "
-                    "give the corrections of this run"
+                    "give the corrections of this run",
+                    code="unknown-example",
                 )
             index = ids[name]
         if index is None:
-            raise InputError(f"{file} names examples by id, but the audit has none: give a column index")
+            raise InputError(
+                f"{file} names examples by id, but the audit has none: give a column index", code="unknown-example"
+            )
         found.append(int(index))
     return found
 

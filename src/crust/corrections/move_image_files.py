@@ -12,30 +12,18 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from crust._util.atomic_write import write_atomic
-from crust.data.image_files import check_inside
+from crust.data.image_folder import check_inside
 from crust.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Move", "do_moves", "plan_moves", "read_moves", "write_moves"]
 
 COLUMNS = ("index", "from", "to")
 
 
 @dataclass(frozen=True)
 class Move:
-    """One file, by its name before and after, relative to the folder of the classes.
-
-    Args:
-        index: of the example.
-        old: its name now.
-        new: its name afterwards.
-
-    Example:
-        >>> Move(3, "cat/a.jpg", "dog/a.jpg").back()
-        Move(index=3, old='dog/a.jpg', new='cat/a.jpg')
-    """
+    """One file, by its name before and after, relative to the folder of the classes."""
 
     index: int
     old: str
@@ -54,16 +42,6 @@ def plan_moves(root: Path, audit: pd.DataFrame, changes: Mapping[int, int], clas
         audit: what is corrected, with the files as `id`.
         changes: by index, the number of the new class.
         classes: the names of the class folders.
-
-    Example:
-        >>> import tempfile, pandas as pd
-        >>> root = Path(tempfile.mkdtemp())
-        >>> for name in ("cat/a.jpg", "dog/a.jpg"):
-        ...     (root / name).parent.mkdir()
-        ...     _ = (root / name).write_text(name)
-        >>> audit = pd.DataFrame({"index": [0, 1], "id": ["cat/a.jpg", "dog/a.jpg"], "given_label": ["cat", "dog"]})
-        >>> plan_moves(root, audit, {0: 1}, ["cat", "dog"])
-        [Move(index=0, old='cat/a.jpg', new='dog/a-2.jpg')]
     """
     names = dict(zip(audit["index"].tolist(), audit["id"].astype(str), strict=True))
     taken: set[str] = set()
@@ -72,7 +50,9 @@ def plan_moves(root: Path, audit: pd.DataFrame, changes: Mapping[int, int], clas
         old = PurePosixPath(names[index])
         check_inside(str(old))
         if not (root / old).is_file():
-            raise InputError(f"{root / old} is no longer there: name the folder of the images with --data")
+            raise InputError(
+                f"{root / old} is no longer there: name the folder of the images with --data", code="missing-file"
+            )
         wanted = PurePosixPath(str(classes[number]), *old.parts[1:])
         new, count = wanted, 1
         while str(new) in taken or _there(root / new):
@@ -84,42 +64,33 @@ def plan_moves(root: Path, audit: pd.DataFrame, changes: Mapping[int, int], clas
 
 
 def write_moves(moves: Sequence[Move], path: str | Path) -> None:
-    """The list as .csv: columns index, from, to.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "moves.csv"
-        >>> write_moves([Move(3, "cat/a.jpg", "dog/a.jpg")], path)
-        >>> path.read_text()
-        '"index","from","to"\\n3,"cat/a.jpg","dog/a.jpg"\\n'
-    """
+    """The list as .csv: columns index, from, to."""
     buffer = StringIO()
     # All names in quotes: a carriage return in one would else end its line.
     writer = csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     writer.writerows([COLUMNS, *((move.index, move.old, move.new) for move in moves)])
     write_atomic(path, buffer.getvalue().encode("utf-8", "surrogateescape"))
     if read_moves(path) != list(moves):  # before a file is moved that nobody could move back
-        raise InputError(f"{path} does not hold the moves as they were written: nothing was moved, write it elsewhere")
+        raise InputError(
+            f"{path} does not hold the moves as they were written: nothing was moved, write it elsewhere",
+            code="cannot-write",
+        )
 
 
 def read_moves(path: str | Path) -> list[Move]:
-    """A list of moves again.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "moves.csv"
-        >>> write_moves([Move(3, "cat/a.jpg", "dog/a.jpg")], path)
-        >>> read_moves(path)
-        [Move(index=3, old='cat/a.jpg', new='dog/a.jpg')]
-    """
+    """A list of moves again."""
     try:
         with Path(path).open(encoding="utf-8", errors="surrogateescape", newline="") as file:
             rows = list(csv.DictReader(file, strict=True))
         moves = [Move(int(row["index"]), row["from"], row["to"]) for row in rows]
     except FileNotFoundError:
-        raise InputError(f"there is no list of moves {path}: write one with crust apply RUN") from None
+        raise InputError(
+            f"there is no list of moves {path}: write one with crust apply RUN", code="missing-file"
+        ) from None
     except (OSError, ValueError, KeyError, TypeError, csv.Error):
-        raise InputError(f"{path} is no list of moves: it needs the columns {', '.join(COLUMNS)}") from None
+        raise InputError(
+            f"{path} is no list of moves: it needs the columns {', '.join(COLUMNS)}", code="bad-moves"
+        ) from None
     for move in moves:
         check_inside(move.old)
         check_inside(move.new)
@@ -129,31 +100,20 @@ def read_moves(path: str | Path) -> list[Move]:
 def do_moves(root: Path, moves: Sequence[Move], report: Callable[[int], None] | None = None) -> tuple[int, int]:
     """Move files, one after the other; what is moved already is left, so that it can be started again.
 
-    Nothing is moved before all of it is known to be possible, and no file is ever written over.
-
-    Args:
-        root: the folder of the class folders.
-        moves: what to move.
-        report: called with the number of files that are done.
-
-    Returns:
-        How many were moved now, and how many had been before.
-
-    Example:
-        >>> import tempfile
-        >>> root = Path(tempfile.mkdtemp())
-        >>> (root / "cat").mkdir()
-        >>> _ = (root / "cat/a.jpg").write_text("a cat?")
-        >>> moves = [Move(0, "cat/a.jpg", "dog/a.jpg")]
-        >>> do_moves(root, moves), do_moves(root, moves), (root / "dog/a.jpg").read_text()
-        ((1, 0), (0, 1), 'a cat?')
+    Nothing is moved before all of it is known to be possible, and no file is ever written over. `report` is called with
+    the number of files that are done. Returns how many were moved now, and how many had been before.
     """
     todo = [move for move in moves if not _done(root, move)]
     for move in todo:
         if not _there(root / move.old):
-            raise InputError(f"{root / move.old} is no longer there, nor is {move.new}: nothing more was moved")
+            raise InputError(
+                f"{root / move.old} is no longer there, nor is {move.new}: nothing more was moved", code="missing-file"
+            )
         if _there(root / move.new) and not _same_file(root / move.old, root / move.new):
-            raise InputError(f"{root / move.new} is there already and is not written over: nothing more was moved")
+            raise InputError(
+                f"{root / move.new} is there already and is not written over: nothing more was moved",
+                code="file-exists",
+            )
     for count, move in enumerate(todo):
         try:
             (root / move.new).parent.mkdir(parents=True, exist_ok=True)
@@ -161,7 +121,8 @@ def do_moves(root: Path, moves: Sequence[Move], report: Callable[[int], None] | 
         except OSError as error:
             raise InputError(
                 f"{root / move.old} could not be moved ({error.strerror or error}): {count} of {len(todo)} are; "
-                "start again to go on"
+                "start again to go on",
+                code="cannot-move",
             ) from None
         if report is not None:
             report(count + 1)

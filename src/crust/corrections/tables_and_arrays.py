@@ -23,8 +23,6 @@ from crust.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["apply_to_npz", "apply_to_table", "labels_file"]
-
 
 def apply_to_table(
     source: str | Path,
@@ -34,26 +32,10 @@ def apply_to_table(
     audit: pd.DataFrame,
     classes: Sequence[Any],
 ) -> None:
-    """A CSV, TSV or Parquet file with other labels in some rows.
+    """A CSV, TSV or Parquet file with other labels in some rows: `changes` has the number of the new class by row.
 
-    Every other byte of a CSV file stays as it is; a Parquet file keeps its schema.
-
-    Args:
-        source: the table that was trained on.
-        target: the file to write.
-        label_column: the column of the labels.
-        changes: by row, the number of the new class.
-        audit: what is corrected; its given labels must be those of the table.
-        classes: its classes.
-
-    Example:
-        >>> import tempfile, pandas as pd
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> _ = (folder / "a.csv").write_text("x,label\\n1.50,cat\\n'2',dog\\n")
-        >>> audit = pd.DataFrame({"index": [0, 1], "given_label": ["cat", "dog"]})
-        >>> apply_to_table(folder / "a.csv", folder / "b.csv", "label", {0: 1}, audit, ["cat", "dog"])
-        >>> (folder / "b.csv").read_text()
-        "x,label\\n1.50,dog\\n'2',dog\\n"
+    Every other byte of a CSV file stays as it is; a Parquet file keeps its schema. The given labels of the audit must
+    be those of the table.
     """
     source = Path(source)
     with reading(source):
@@ -69,24 +51,7 @@ def apply_to_table(
 def apply_to_npz(
     source: str | Path, target: str | Path, changes: Mapping[int, int], audit: pd.DataFrame, classes: Sequence[Any]
 ) -> None:
-    """A .npz file with other labels for some examples; its other arrays are copied as they are.
-
-    Args:
-        source: the file that was trained on.
-        target: the file to write.
-        changes: by example, the number of the new class.
-        audit: what is corrected; its given labels must be those of the file.
-        classes: its classes.
-
-    Example:
-        >>> import tempfile, pandas as pd
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> np.savez(folder / "a.npz", x=np.zeros((2, 3)), y=np.array([5, 9], np.uint8))
-        >>> audit = pd.DataFrame({"index": [0, 1], "given_label": [5, 9]})
-        >>> apply_to_npz(folder / "a.npz", folder / "b.npz", {0: 1}, audit, [5, 9])
-        >>> np.load(folder / "b.npz")["y"]
-        array([9, 9], dtype=uint8)
-    """
+    """A .npz file with other labels for some examples, as in `apply_to_table`; its other arrays stay as they are."""
     from crust.data.matrix_io import open_npz
 
     source = Path(source)
@@ -115,13 +80,7 @@ def apply_to_npz(
 def labels_file(
     audit: pd.DataFrame, changes: Mapping[int, int], classes: Sequence[Any], *, by_id: bool
 ) -> pd.DataFrame:
-    """All labels of an audit, corrected, as `crust train DATA --labels FILE` takes them.
-
-    Args:
-        audit: what is corrected.
-        changes: by index, the number of the new class.
-        classes: its classes.
-        by_id: whether the examples are named by `id`, as those of image folders are, and not by `index`.
+    """All labels of an audit, corrected, as `crust train DATA --labels FILE` takes them; by `id` for image folders.
 
     Example:
         >>> import pandas as pd
@@ -148,19 +107,25 @@ def _source_rows(
     codes, _ = encode_labels(values, classes, f"the labels of {file}")
     indices, given = audit["index"].to_numpy(), column_codes(audit["given_label"], classes, "given_label")
     if len(codes) <= indices.max():
-        raise InputError(f"{file} has {len(codes):,} rows, but the run had more: give the data it was trained on")
+        raise InputError(
+            f"{file} has {len(codes):,} rows, but the run had more: give the data it was trained on", code="other-data"
+        )
     other = np.flatnonzero(codes[indices] != given)
     if other.size:
         row = int(indices[other[0]])
         raise InputError(
             f"row {row} of {file} is labelled {classes[codes[row]]!r}, but was {classes[given[other[0]]]!r} in the "
-            "run: give the data it was trained on"
+            "run: give the data it was trained on",
+            code="other-data",
         )
     first = {int(code): int(row) for code, row in zip(*np.unique(codes, return_index=True), strict=True)}
     take = np.arange(len(codes))
     for index, number in changes.items():
         if number not in first:
-            raise InputError(f"{file} has no row labelled {classes[number]!r}, whose form could be taken: add one")
+            raise InputError(
+                f"{file} has no row labelled {classes[number]!r}, whose form could be taken: add one",
+                code="missing-class",
+            )
         take[index] = first[number]
     return take
 
@@ -182,7 +147,10 @@ def _csv_with(source: Path, column: int, changes: Mapping[int, int], take: NDArr
     delimiter, header = table_io.csv_form(source)
     lines = list(records(text, delimiter))[header:]
     if len(lines) != len(take) or min(map(len, lines)) <= column:
-        raise InputError(f"the rows of {source.name} are not all alike: write the file again, with quotes where needed")
+        raise InputError(
+            f"the rows of {source.name} are not all alike: write the file again, with quotes where needed",
+            code="ragged-rows",
+        )
     parts, end = [], 0
     for row in sorted(changes):
         (start, stop), (first, last) = lines[row][column], lines[take[row]][column]

@@ -6,8 +6,7 @@ through examples on a device. `read_labels` takes labels from a file of their ow
 
 from __future__ import annotations
 
-from crust.data.augment import crop_flip
-from crust.data.batches import batches
+from crust.data.batches import batches, crop_flip
 from crust.data.examples import Bundle, Examples
 from crust.data.holdout import hold_out
 from crust.data.labels import encode_labels, read_labels
@@ -16,15 +15,6 @@ from crust.data.npz_dataset import from_arrays
 from crust.data.torch_dataset import from_dataset
 
 __all__ = [
-    "Bundle",
-    "Examples",
-    "batches",
-    "crop_flip",
-    "encode_labels",
-    "from_arrays",
-    "from_dataset",
-    "hold_out",
-    "load",
-    "load_new",
-    "read_labels",
-]
+    "Bundle", "Examples", "batches", "crop_flip", "encode_labels", "from_arrays", "from_dataset", "hold_out", "load",
+    "load_new", "read_labels",
+]  # fmt: skip

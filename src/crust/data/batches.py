@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crust.data.augment import crop_flip
 from crust.data.examples import Examples, gather
 from crust.data.torch_dataset import augmenting, fixed_random_state, input_of, items
 from crust.errors import InputError
 
 if TYPE_CHECKING:
     import torch
-
-__all__ = ["batches"]
 
 
 def batches(
@@ -61,11 +58,13 @@ def batches(
     """
     rows = np.arange(len(examples)) if order is None else np.asarray(order, dtype=np.int64)
     if rows.ndim != 1 or (rows.size and not (rows.min() >= 0 and rows.max() < len(examples))):
-        raise InputError(f"the order does not fit {len(examples)} examples: give positions below that")
+        raise InputError(
+            f"the order does not fit {len(examples)} examples: give positions below that", code="index-range"
+        )
     if batch_size < 1:
-        raise InputError(f"the batch size is {batch_size}: give at least 1")
+        raise InputError(f"the batch size is {batch_size}: give at least 1", code="batch-size-range")
     if augment and generator is None and examples.kind != "features":
-        raise InputError("augmentation draws random numbers: give a generator")
+        raise InputError("augmentation draws random numbers: give a generator", code="missing-generator")
     parts = [rows[start : start + batch_size] for start in range(0, len(rows), batch_size)]
     if examples.kind == "dataset":
         found = _from_dataset(examples, parts, augment, generator, device, workers)
@@ -139,7 +138,8 @@ def _collate(inputs: list[Any], rows: list[int]) -> Any:
     except TypeError:
         raise InputError(
             f"item {rows[0]} of the dataset is a {type(inputs[0]).__name__}: "
-            "give the dataset a transform that makes tensors"
+            "give the dataset a transform that makes tensors",
+            code="dataset-item",
         ) from None
     except (RuntimeError, ValueError):
         shapes = [getattr(x, "shape", None) for x in inputs]
@@ -148,7 +148,8 @@ def _collate(inputs: list[Any], rows: list[int]) -> Any:
             raise
         raise InputError(
             f"items {rows[0]} and {rows[other]} of the dataset have different shapes, {tuple(shapes[0] or ())} and "
-            f"{tuple(shapes[other] or ())}: bring all to one"
+            f"{tuple(shapes[other] or ())}: bring all to one",
+            code="dataset-item",
         ) from None
 
 
@@ -226,3 +227,41 @@ def walk(examples: Examples, parts: list[NDArray[np.int64]], **options: Any) -> 
         yield from batches(examples, parts[-1], len(parts[-1]), **options)
     else:
         yield from batches(examples, np.concatenate(parts), size, **options)
+
+
+def crop_flip(
+    images: torch.Tensor, generator: torch.Generator, *, padding: int = 4, mirror: bool = True
+) -> torch.Tensor:
+    """Pad with black, crop at random to the old size, mirror half of the images: each image by itself.
+
+    Black is 0 *before* normalisation, as in the usual pipeline of RandomCrop(32, padding=4), RandomHorizontalFlip,
+    ToTensor, Normalize: so give raw pixels, (n, channels, height, width) of any type. All random numbers come from the
+    generator, on the CPU, so that every device makes the same crops. The images are new, in channels-last memory.
+
+    References:
+        He, Zhang, Ren, Sun: Deep Residual Learning for Image Recognition, CVPR 2016, section 4.2.
+
+    Example:
+        >>> import torch
+        >>> images = torch.arange(2 * 3 * 8 * 8, dtype=torch.uint8).reshape(2, 3, 8, 8)
+        >>> crop_flip(images, torch.Generator().manual_seed(0), padding=1).shape
+        torch.Size([2, 3, 8, 8])
+    """
+    import torch
+    import torch.nn.functional
+
+    n, channels, height, width = images.shape
+    device = images.device
+    offsets = torch.randint(0, 2 * padding + 1, (n, 2), generator=generator).to(device)
+    columns = torch.arange(width, device=device).expand(n, width)
+    if mirror:
+        mirrored = (torch.rand(n, generator=generator) < 0.5).to(device)
+        columns = torch.where(mirrored[:, None], columns.flip(1), columns)
+    rows = offsets[:, 0, None] + torch.arange(height, device=device)
+    columns = offsets[:, 1, None] + columns
+    # Channels last, so that a pixel is one row of a table and all of them are fetched by one list of positions.
+    padded = torch.nn.functional.pad(images.permute(0, 2, 3, 1), (0, 0, padding, padding, padding, padding))
+    which = torch.arange(n, device=device)[:, None, None]
+    positions = (which * padded.shape[1] + rows[:, :, None]) * padded.shape[2] + columns[:, None, :]
+    pixels = padded.reshape(-1, channels).index_select(0, positions.flatten())
+    return pixels.view(n, height, width, channels).permute(0, 3, 1, 2)

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from crust.data.labels import check_codes
 from crust.errors import InputError
 
-__all__ = ["Bundle", "Examples"]
-
 CHUNK = 1 << 24  # bytes hashed at a time
 
 
@@ -55,7 +53,8 @@ class Examples:
         self.labels = np.asarray(self.labels, dtype=np.int64)
         if len(self.inputs) != len(self.labels):
             raise InputError(
-                f"there are {len(self.labels)} labels for {len(self.inputs)} examples: give one label an example"
+                f"there are {len(self.labels)} labels for {len(self.inputs)} examples: give one label an example",
+                code="labels-length",
             )
 
     def __len__(self) -> int:
@@ -78,7 +77,9 @@ class Examples:
         """Some of the examples, in the order of the indices; a tensor is copied unless they are a first part."""
         rows = np.asarray(indices, dtype=np.int64)
         if rows.ndim != 1 or (rows.size and not (rows.min() >= 0 and rows.max() < len(self))):
-            raise InputError(f"the indices do not fit {len(self)} examples: give positions below that")
+            raise InputError(
+                f"the indices do not fit {len(self)} examples: give positions below that", code="index-range"
+            )
         ids = None if self.ids is None else [self.ids[i] for i in rows]
         return dataclasses.replace(self, inputs=self._rows(rows), labels=self.labels[rows], ids=ids)
 
@@ -97,12 +98,6 @@ class Examples:
     def decode(self, labels: Any) -> list[Any]:
         """The user's own names for labels given as numbers; None for −1."""
         return [self.classes[i] if i >= 0 else None for i in np.asarray(labels).tolist()]
-
-    def to(self, device: Any) -> Examples:
-        """The same examples with the tensor moved to a device; datasets stay where they are."""
-        if self.kind == "dataset":
-            return self
-        return dataclasses.replace(self, inputs=self.inputs.to(device))
 
     def fingerprint(self) -> str:
         """Sixteen hexadecimal digits that change with the inputs, the labels, the classes or their normalisation.

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from crust.errors import InputError
 
-__all__ = ["hold_out"]
-
 
 def hold_out(labels: Any, share: float, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Hold out a share of the examples, the same share of every class, for choices that must be made without a test.
@@ -33,9 +31,13 @@ def hold_out(labels: Any, share: float, rng: np.random.Generator) -> tuple[NDArr
     try:
         share = float(share)
     except (TypeError, ValueError):
-        raise InputError(f"the validation share {share!r} is no number: give one from 0 to below 1") from None
+        raise InputError(
+            f"the validation share {share!r} is no number: give one from 0 to below 1", code="validation-range"
+        ) from None
     if not 0 <= share < 1:
-        raise InputError(f"the validation share is {share:g}: give one from 0 to below 1, such as 0.1")
+        raise InputError(
+            f"the validation share is {share:g}: give one from 0 to below 1, such as 0.1", code="validation-range"
+        )
     labels = np.asarray(labels)
     classes, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     quota = _quotas(counts, share)

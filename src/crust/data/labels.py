@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from crust.data import matrix_io, table_io
 from crust.errors import InputError, choices
 
-__all__ = ["encode_labels", "read_labels"]
-
 log = logging.getLogger("crust.data")
 
 
@@ -48,7 +46,9 @@ def encode_labels(
         return _look_up(plain, list(classes), where), list(classes)
     names, codes = np.unique(plain, return_inverse=True)
     if len(names) == 1:
-        raise InputError(f"all of {where} are {names[0].item()!r}: training needs at least two classes")
+        raise InputError(
+            f"all of {where} are {names[0].item()!r}: training needs at least two classes", code="one-class"
+        )
     return codes.reshape(-1).astype(np.int64), names.tolist()
 
 
@@ -65,7 +65,7 @@ def read_labels(
         spec: a file with one label a row: .npy, .npz:KEY, .safetensors:KEY, .csv:COLUMN, .tsv:COLUMN, .parquet:COLUMN;
             key and column may be left out where there is only one. A table with a column `label` beside `index`
             (positions from 0) or `id` may be in any order, and may hold more than is asked for: this is what
-            `crust audit --apply` writes, and its labels are names where the classes have names.
+            `crust apply` writes, and its labels are names where the classes have names.
         n: how many labels there must be.
         classes: the classes, for labels given by name; without them labels are whole numbers from 0.
         rows: which of the n to return, where not all of the examples are used.
@@ -87,11 +87,14 @@ def read_labels(
     else:
         values, where = _read_plain(spec, classes)
     if keyed is None and len(values) != n:
-        raise InputError(f"{where} holds {len(values)} labels, but there are {n} examples: give one label an example")
+        raise InputError(
+            f"{where} holds {len(values)} labels, but there are {n} examples: give one label an example",
+            code="labels-length",
+        )
     if classes is None:
         plain = _plain_labels(values, where)
         if plain.dtype.kind == "U":
-            raise InputError(f"{where} holds text: say which classes there are")
+            raise InputError(f"{where} holds text: say which classes there are", code="labels-type")
         classes = list(range(int(plain.max()) + 1))
     codes, _ = encode_labels(values, classes, where)
     return codes if rows is None else codes[rows]
@@ -101,7 +104,10 @@ def check_classes(labels: NDArray[np.int64], classes: Sequence[Any], where: str 
     """Refuse labels of one class only; say where a class has a single example."""
     counts = np.bincount(labels, minlength=len(classes))
     if (counts > 0).sum() == 1:
-        raise InputError(f"all of {where} are {classes[int(counts.argmax())]!r}: training needs at least two classes")
+        raise InputError(
+            f"all of {where} are {classes[int(counts.argmax())]!r}: training needs at least two classes",
+            code="one-class",
+        )
     single = np.flatnonzero(counts == 1)
     if single.size:
         more = f" and {single.size - 1} more have" if single.size > 1 else " has"
@@ -113,21 +119,20 @@ def check_codes(labels: Any, n: int, classes: int, where: str = "the labels") ->
     """Labels that are numbers already: as many as examples, from 0 to C − 1."""
     codes = _plain_labels(labels, where) if n else np.zeros(0, np.int64)
     if codes.dtype.kind == "U":
-        raise InputError(f"{where} are text, such as {codes[0].item()!r}: give numbers from 0 to {classes - 1}")
+        raise InputError(
+            f"{where} are text, such as {codes[0].item()!r}: give numbers from 0 to {classes - 1}", code="labels-type"
+        )
     codes = codes.astype(np.int64)
     if len(codes) != n:
-        raise InputError(f"there are {len(codes)} labels for {n} examples: give one label an example")
+        raise InputError(
+            f"there are {len(codes)} labels for {n} examples: give one label an example", code="labels-length"
+        )
     _refuse_outside(codes, classes, where)
     return codes
 
 
 def have_names(classes: Sequence[Any] | None) -> bool:
-    """Whether the classes are text: then 01 and 1 are two of them, and true is a name like any other.
-
-    Example:
-        >>> have_names(["01", "02"]), have_names([1, 2]), have_names(None)
-        (True, False, False)
-    """
+    """Whether the classes are text: then 01 and 1 are two of them, and true is a name like any other."""
     return classes is not None and all(isinstance(name, str) for name in classes)
 
 
@@ -170,7 +175,8 @@ def _read_plain(spec: str | Path, classes: Sequence[Any] | None) -> tuple[NDArra
     if number is not None and other and values.dtype.kind in "biuf":
         raise InputError(
             f"{where} holds {other[0]}, which is no class, nor taken for a position where classes have names such as "
-            f"{number!r}: give the names of the classes"
+            f"{number!r}: give the names of the classes",
+            code="unknown-class",
         )
     return values, where
 
@@ -191,11 +197,15 @@ def _read_keyed(
         if key == "id" and ids is None and "index" in table.column_names:
             key = "index"
         if key == "id" and ids is None:
-            raise InputError(f"{path.name} names examples by id, but this data has no ids: give a column index")
+            raise InputError(
+                f"{path.name} names examples by id, but this data has no ids: give a column index", code="missing-ids"
+            )
         wanted: list[Any] = [str(one) for one in ids] if key == "id" and ids is not None else rows.tolist()
         there = [str(one) if key == "id" else one for one in table.column(key).to_pylist()]
         if any(isinstance(one, bool) for one in there):  # to Python, true is 1
-            raise InputError(f"the column index of {path.name} holds true and false: give positions from 0")
+            raise InputError(
+                f"the column index of {path.name} holds true and false: give positions from 0", code="index-type"
+            )
         values = table_io.values(table, "label", path.name, "label")
         if named:
             known = frozenset(str(name) for name in classes or ())
@@ -206,10 +216,14 @@ def _read_keyed(
     place = {one: row for row, one in enumerate(there)}
     if len(place) < len(there):
         twice = next(one for row, one in enumerate(there) if place[one] != row)
-        raise InputError(f"{path.name} has two labels for the example {twice!r}: leave one of them out")
+        raise InputError(
+            f"{path.name} has two labels for the example {twice!r}: leave one of them out", code="duplicate-example"
+        )
     missing = next((one for one in wanted if one not in place), None)
     if missing is not None:
-        raise InputError(f"{path.name} has no label for the example {missing!r}: give every example one")
+        raise InputError(
+            f"{path.name} has no label for the example {missing!r}: give every example one", code="missing-label"
+        )
     return values[[place[one] for one in wanted]], path.name
 
 
@@ -221,9 +235,11 @@ def _plain_labels(values: Any, where: str) -> NDArray[Any]:
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
     if found.ndim != 1:
-        raise InputError(f"{where} have shape {found.shape}: give one label an example, shape (n,)")
+        raise InputError(
+            f"{where} have shape {found.shape}: give one label an example, shape (n,)", code="labels-shape"
+        )
     if found.size == 0:
-        raise InputError(f"{where} are empty: give at least one label")
+        raise InputError(f"{where} are empty: give at least one label", code="labels-length")
     kind = found.dtype.kind
     if kind == "O":
         return _plain_labels(_from_objects(found, where), where)
@@ -237,13 +253,14 @@ def _plain_labels(values: Any, where: str) -> NDArray[Any]:
         bad = np.flatnonzero(np.isinf(found) | (found != np.round(found)))
         if bad.size:
             raise InputError(
-                f"label {found[bad[0]]:g} in row {bad[0]} of {where} is not a whole number: use whole numbers or text"
+                f"label {found[bad[0]]:g} in row {bad[0]} of {where} is not a whole number: use whole numbers or text",
+                code="labels-type",
             )
         return found.astype(np.int64)
     if kind in "iu":
         return found.astype(np.int64)
     if kind != "b":
-        raise InputError(f"{where} hold {found.dtype}: use whole numbers or text")
+        raise InputError(f"{where} hold {found.dtype}: use whole numbers or text", code="labels-type")
     return found
 
 
@@ -255,10 +272,10 @@ def _from_objects(found: NDArray[Any], where: str) -> NDArray[Any]:
     )
     texts = np.array([isinstance(v, (str, bytes)) for v in found])
     if texts.any() and not texts.all():
-        raise InputError(f"{where} mix text and numbers: use one of them")
+        raise InputError(f"{where} mix text and numbers: use one of them", code="labels-type")
     plain = np.array(found.tolist())
     if plain.dtype.kind == "O":
-        raise InputError(f"{where} hold {type(found[0]).__name__}: use whole numbers or text")
+        raise InputError(f"{where} hold {type(found[0]).__name__}: use whole numbers or text", code="labels-type")
     return plain
 
 
@@ -282,14 +299,17 @@ def _look_up(plain: NDArray[Any], classes: list[Any], where: str) -> NDArray[np.
 
 def _refuse_missing_labels(missing: NDArray[np.bool_], where: str) -> None:
     if missing.any():
-        raise InputError(f"row {int(missing.argmax())} of {where} has no label: give every example one")
+        raise InputError(
+            f"row {int(missing.argmax())} of {where} has no label: give every example one", code="missing-label"
+        )
 
 
 def _refuse_outside(codes: NDArray[np.int64], classes: int, where: str) -> None:
     bad = np.flatnonzero((codes < 0) | (codes >= classes))
     if bad.size:
         raise InputError(
-            f"label {codes[bad[0]]} in row {bad[0]} of {where} is out of range: labels go from 0 to {classes - 1}"
+            f"label {codes[bad[0]]} in row {bad[0]} of {where} is out of range: labels go from 0 to {classes - 1}",
+            code="label-range",
         )
 
 
@@ -310,6 +330,7 @@ def column_codes(values: Any, classes: Sequence[Any], what: str) -> NDArray[np.i
         row = int((found < 0).argmax())
         value = list(values)[row]
         raise InputError(
-            f"row {row} of the column {what!r} holds {value!r}, which is no class: give an audit of these classes"
+            f"row {row} of the column {what!r} holds {value!r}, which is no class: give an audit of these classes",
+            code="unknown-class",
         )
     return found

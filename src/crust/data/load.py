@@ -9,13 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from crust.data import image_folder, npz_dataset, table_dataset
+from crust.data import cifar, digits, image_folder, npz_dataset, table_dataset, webvision
 from crust.data.examples import Bundle, Examples
 from crust.data.matrix_io import TABLES
-from crust.data.named import cifar, digits, webvision
 from crust.errors import InputError
-
-__all__ = ["load", "load_new"]
 
 NAMES = ("digits", "cifar10", "cifar100", "webvision")
 
@@ -62,17 +59,22 @@ def load(
         (100, (1, 8, 8), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
     """
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1):
-        raise InputError(f"the limit is {limit!r}: give a number of examples, at least 1")
+        raise InputError(f"the limit is {limit!r}: give a number of examples, at least 1", code="limit-range")
     image_folder.check_size(image_size)
     is_table = str(spec).lower().endswith(TABLES)
     if (label_column or columns) and not is_table:
-        raise InputError(f"{spec} has no columns: name columns only of a table ({', '.join(TABLES)})")
+        raise InputError(
+            f"{spec} has no columns: name columns only of a table ({', '.join(TABLES)})", code="no-columns"
+        )
     bundle = _load(spec, data_dir, label_column, columns, image_size, skip_broken, limit)
     if test is not None:
         bundle.test, bundle.more_tests = load_new(test, bundle.encoding, data_dir=data_dir, skip_broken=skip_broken), {}
         unknown = bundle.test.labels < 0
         if unknown.any():
-            raise InputError(f"example {int(unknown.argmax())} of {test} has no known label: a test set needs them all")
+            raise InputError(
+                f"example {int(unknown.argmax())} of {test} has no known label: a test set needs them all",
+                code="missing-label",
+            )
     return bundle
 
 
@@ -105,7 +107,10 @@ def load_new(
             found = _load(spec, data_dir, None, None, None, skip_broken, None).test
         assert found is not None
         if list(found.shape) != encoding["shape"] or found.classes != encoding["classes"]:
-            raise InputError(f"{spec} is not the kind of data that the network was trained on: give data like that")
+            raise InputError(
+                f"{spec} is not the kind of data that the network was trained on: give data like that",
+                code="other-data",
+            )
         return found
     _check_path(path, spec)
     if path.is_dir() and form == "images":
@@ -114,7 +119,10 @@ def load_new(
         return npz_dataset.load_new_npz(path, encoding)
     if path.suffix.lower() in TABLES and form == "table":
         return table_dataset.load_new_table(path, encoding)
-    raise InputError(f"{spec} does not hold {FORM_WORDS[form]}, which the network was trained on: give data like that")
+    raise InputError(
+        f"{spec} does not hold {FORM_WORDS[form]}, which the network was trained on: give data like that",
+        code="other-data",
+    )
 
 
 FORM_WORDS = {"images": "images", "features": "arrays of features", "table": "a table"}
@@ -152,6 +160,10 @@ def _data_folder(data_dir: str | Path | None) -> Path:
 def _check_path(path: Path, spec: str | Path) -> None:
     suffixes = (".npz", *TABLES)
     if not path.exists():
-        raise InputError(f"there is no file or folder {spec}: check the path, or use one of {', '.join(NAMES)}")
+        raise InputError(
+            f"there is no file or folder {spec}: check the path, or use one of {', '.join(NAMES)}", code="missing-file"
+        )
     if not path.is_dir() and path.suffix.lower() not in suffixes:
-        raise InputError(f"cannot train on {spec}: give a folder, or a file ending in one of {', '.join(suffixes)}")
+        raise InputError(
+            f"cannot train on {spec}: give a folder, or a file ending in one of {', '.join(suffixes)}", code="file-type"
+        )

@@ -15,8 +15,6 @@ import numpy as np
 from crust.data import table_io
 from crust.errors import InputError, choices
 
-__all__ = ["read_column", "read_matrix"]
-
 KEYED = (".npz", ".safetensors")
 TABLES = (".parquet", ".csv", ".tsv")
 SUFFIXES = (".npy", *KEYED, *TABLES)
@@ -28,48 +26,28 @@ SAFETENSORS = {
 
 
 def read_matrix(spec: str | Path, columns: Sequence[str] | None = None, skip: Sequence[str] = ()) -> np.ndarray:
-    """Read an (n, d) matrix of numbers, memory-mapped where the format allows it.
+    """Read an (n, d) matrix of numbers with at least one row and column, memory-mapped where the format allows it.
 
     Args:
         spec: a path; arrays inside .npz and .safetensors are `file.npz:key`, the key being needed if there are several.
         columns: the columns of a table to use, in this order; None takes all numeric ones.
         skip: columns of a table that are not vectors, such as the one with the group names.
-
-    Returns:
-        A two-dimensional array of numbers with at least one row and one column.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "features.npy"
-        >>> np.save(path, np.eye(3, 2))
-        >>> read_matrix(path).shape
-        (3, 2)
     """
     path, key = split_spec(spec)
     with reading(path):
         if path.suffix.lower() in TABLES:
             return _checked_matrix(table_io.numeric_matrix(path, columns, skip), path.name)
         if columns:
-            raise InputError(f"{path.name} has no columns: use --columns only with a table ({', '.join(TABLES)})")
+            raise InputError(
+                f"{path.name} has no columns: use --columns only with a table ({', '.join(TABLES)})", code="no-columns"
+            )
         return _checked_matrix(open_array(path, key), path.name)
 
 
 def read_column(spec: str | Path, column: str | None = None) -> np.ndarray:
-    """Read one value a row, such as group names: whole numbers or text.
+    """Read one value a row, such as group names: whole numbers as int64, or text.
 
-    Args:
-        spec: a path, or `file.npz:key` as in `read_matrix`.
-        column: the column of a table; None where it has only one.
-
-    Returns:
-        A one-dimensional array of int64 or of text.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "labels.csv"
-        >>> _ = path.write_text("animal\\ncat\\ndog\\ncat\\n")
-        >>> read_column(path).tolist()
-        ['cat', 'dog', 'cat']
+    `spec` is a path, or `file.npz:key` as in `read_matrix`; of a table the column is named, unless it has only one.
     """
     values = read_values(spec, column, "group")
     return _checked_names(values, split_spec(spec)[0].name)
@@ -82,27 +60,24 @@ def read_values(spec: str | Path, column: str | None, what: str, text: bool = Fa
         if path.suffix.lower() in TABLES:
             values = table_io.column(path, column, what, text)
         elif column is not None:
-            raise InputError(f"{path.name} has no columns: use a column only with a table ({', '.join(TABLES)})")
+            raise InputError(
+                f"{path.name} has no columns: use a column only with a table ({', '.join(TABLES)})", code="no-columns"
+            )
         else:
             values = open_array(path, key)
             if values.ndim == 2 and values.shape[1] == 1:
                 values = values[:, 0]
             if values.ndim != 1:
-                raise InputError(f"{path.name} has shape {values.shape}: give one {what} a row, shape (n,)")
+                raise InputError(
+                    f"{path.name} has shape {values.shape}: give one {what} a row, shape (n,)", code="array-shape"
+                )
         if values.size == 0:
-            raise InputError(f"{path.name} is empty: give one {what} a row")
+            raise InputError(f"{path.name} is empty: give one {what} a row", code="empty-array")
         return values
 
 
 def split_spec(spec: str | Path) -> tuple[Path, str | None]:
-    """Split `file.npz:key` into path and key; anything else is a path.
-
-    Example:
-        >>> split_spec("features.npz:train")[1]
-        'train'
-        >>> split_spec("features.npy")[1] is None
-        True
-    """
+    """Split `file.npz:key` into path and key; anything else is a path."""
     text = str(spec)
     head, colon, key = text.rpartition(":")
     if colon and head.lower().endswith(KEYED) and not Path(text).exists():
@@ -158,7 +133,7 @@ def open_safetensors(path: Path, key: str | None) -> np.ndarray:
         entry = json.loads(raw.read(length))[name]
     shape, start = tuple(entry["shape"]), 8 + length + entry["data_offsets"][0]
     if entry["dtype"] not in SAFETENSORS:
-        raise InputError(f"{path.name}:{name} holds {entry['dtype']}: convert it to F32 first")
+        raise InputError(f"{path.name}:{name} holds {entry['dtype']}: convert it to F32 first", code="array-type")
     dtype = np.dtype(SAFETENSORS[entry["dtype"]])
     if 0 in shape:
         return np.empty(shape, dtype)
@@ -171,52 +146,66 @@ def open_safetensors(path: Path, key: str | None) -> np.ndarray:
 def _pick(key: str | None, names: Iterable[str], file: str) -> str:
     names = list(names)
     if not names:
-        raise InputError(f"{file} holds no arrays: write it again")
+        raise InputError(f"{file} holds no arrays: write it again", code="no-arrays")
     if key is not None:
         return choices(key, names, f"array of {file}")
     if len(names) > 1:
-        raise InputError(f"{file} holds several arrays: name one, as in {file}:{names[0]}; it has {', '.join(names)}")
+        raise InputError(
+            f"{file} holds several arrays: name one, as in {file}:{names[0]}; it has {', '.join(names)}",
+            code="several-arrays",
+        )
     return names[0]
 
 
 def _refuse_objects(dtype: np.dtype, name: str) -> None:
     if dtype.hasobject:
-        raise InputError(f"{name} holds Python objects, which are never unpickled: save plain numbers or text instead")
+        raise InputError(
+            f"{name} holds Python objects, which are never unpickled: save plain numbers or text instead",
+            code="pickled-objects",
+        )
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
     """Turn whatever goes wrong with a file into one sentence about that file."""
     if path.is_dir():
-        raise InputError(f"{path} is a folder: give a file ending in one of {', '.join(SUFFIXES)}")
+        raise InputError(f"{path} is a folder: give a file ending in one of {', '.join(SUFFIXES)}", code="not-a-file")
     if not path.exists():
-        raise InputError(f"there is no file {path}: check the path")
+        raise InputError(f"there is no file {path}: check the path", code="missing-file")
     if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"cannot read {path}: its name must end in one of {', '.join(SUFFIXES)}")
+        raise InputError(f"cannot read {path}: its name must end in one of {', '.join(SUFFIXES)}", code="file-type")
     if path.is_file() and path.stat().st_size == 0:
-        raise InputError(f"{path} is an empty file: write it again")
+        raise InputError(f"{path} is an empty file: write it again", code="empty-file")
     try:
         yield
     except InputError:
         raise
     except PermissionError:
-        raise InputError(f"cannot read {path}: permission denied") from None
+        raise InputError(f"cannot read {path}: permission denied", code="cannot-read") from None
     except MemoryError:
-        raise InputError(f"cannot read {path}: it does not fit into memory; use .npy, which is memory-mapped") from None
+        raise InputError(
+            f"cannot read {path}: it does not fit into memory; use .npy, which is memory-mapped", code="memory"
+        ) from None
     # The readers of five formats raise all kinds of exceptions on a broken file; the user needs the same one thing.
     except Exception as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__).rstrip(". ")
         kind = path.suffix.lower()
-        raise InputError(f"cannot read {path}: truncated or not a {kind} file ({reason}); write it again") from error
+        raise InputError(
+            f"cannot read {path}: truncated or not a {kind} file ({reason}); write it again", code="bad-file"
+        ) from error
 
 
 def _checked_matrix(values: np.ndarray, name: str) -> np.ndarray:
     if values.dtype.kind not in "biuf":
-        raise InputError(f"{name} holds {values.dtype}, not numbers: give an array of real numbers")
+        raise InputError(f"{name} holds {values.dtype}, not numbers: give an array of real numbers", code="array-type")
     if values.ndim != 2:
-        raise InputError(f"{name} has shape {values.shape}: give a two-dimensional array, one row a point")
+        raise InputError(
+            f"{name} has shape {values.shape}: give a two-dimensional array, one row a point", code="array-shape"
+        )
     if values.size == 0:
-        raise InputError(f"{name} is empty, shape {values.shape}: give at least one row and one column")
+        raise InputError(
+            f"{name} is empty, shape {values.shape}: give at least one row and one column", code="empty-array"
+        )
     return values
 
 
@@ -233,7 +222,8 @@ def _checked_names(values: np.ndarray, name: str) -> np.ndarray:
         bad = np.flatnonzero(~np.isfinite(values) | (values != np.round(values)))
         if bad.size:
             raise InputError(
-                f"group {values[bad[0]]} in row {bad[0]} of {name} is not a whole number: use whole or text"
+                f"group {values[bad[0]]} in row {bad[0]} of {name} is not a whole number: use whole or text",
+                code="groups-type",
             )
         return np.asarray(values).astype(np.int64)
-    raise InputError(f"{name} holds {values.dtype}: give group names as whole numbers or text")
+    raise InputError(f"{name} holds {values.dtype}: give group names as whole numbers or text", code="groups-type")

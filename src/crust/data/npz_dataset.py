@@ -14,8 +14,6 @@ from crust.data.labels import check_classes, encode_labels
 from crust.data.matrix_io import open_npz, reading
 from crust.errors import InputError
 
-__all__ = ["from_arrays"]
-
 # The names that inputs and labels have in .npz files.
 TRAIN = (("x_train", "y_train"), ("train_images", "train_labels"), ("x", "y"), ("images", "labels"),
          ("features", "labels"))  # fmt: skip
@@ -57,7 +55,9 @@ def from_arrays(
         codes, names = np.full(len(inputs), -1, np.int64), list(classes or [])
     else:
         if len(y) != len(inputs):
-            raise InputError(f"there are {len(y)} labels for {len(inputs)} examples: give one label an example")
+            raise InputError(
+                f"there are {len(y)} labels for {len(inputs)} examples: give one label an example", code="labels-length"
+            )
         codes, names = encode_labels(y, classes, where)
     if mean is None and normalise:
         mean, std = _statistics(inputs)
@@ -86,7 +86,8 @@ def read_npz(path: Path) -> tuple[tuple[Any, Any], tuple[Any, Any] | None]:
     if train is None:
         raise InputError(
             f"{path.name} holds {', '.join(sorted(names)) or 'nothing'}: save the arrays as x and y, "
-            "or x_train, y_train, x_test, y_test"
+            "or x_train, y_train, x_test, y_test",
+            code="missing-arrays",
         )
     return _read_pair(path, names, train), None if test is None else _read_pair(path, names, test)
 
@@ -96,7 +97,9 @@ def labels_name(path: Path) -> str:
     names = _array_names(path)
     pair = _pair(names, TRAIN)
     if pair is None:
-        raise InputError(f"{path.name} holds no arrays x and y: give the data that was trained on")
+        raise InputError(
+            f"{path.name} holds no arrays x and y: give the data that was trained on", code="missing-arrays"
+        )
     return names[pair[1]]
 
 
@@ -117,7 +120,9 @@ def load_new_npz(path: Path, encoding: dict[str, Any]) -> Examples:
     names = _array_names(path)
     inputs = [name for name, _ in (*TEST, *TRAIN) if name in names]
     if not inputs:
-        raise InputError(f"{path.name} holds {', '.join(sorted(names)) or 'nothing'}: save the inputs as x")
+        raise InputError(
+            f"{path.name} holds {', '.join(sorted(names)) or 'nothing'}: save the inputs as x", code="missing-arrays"
+        )
     labels = next((y for x, y in (*TEST, *TRAIN) if x == inputs[0] and y in names), None)
     with reading(path):
         x = open_npz(path, names[inputs[0]])
@@ -132,7 +137,9 @@ def like(x: Any, y: Any, encoding: dict[str, Any], where: str) -> Examples:
     )
     expected = tuple(encoding["shape"])
     if found.shape != expected:
-        raise InputError(f"the inputs of {where} have shape {found.shape}, but those trained on had {expected}")
+        raise InputError(
+            f"the inputs of {where} have shape {found.shape}, but those trained on had {expected}", code="array-shape"
+        )
     return found
 
 
@@ -153,7 +160,8 @@ def _read_pair(path: Path, names: dict[str, str], pair: tuple[str, str]) -> tupl
         if x.ndim == 0 or y.ndim == 0 or len(x) != len(y):
             raise InputError(
                 f"{path.name} has {len(y) if y.ndim else 'no'} labels in {names[pair[1]]} for "
-                f"{len(x) if x.ndim else 'no'} examples in {names[pair[0]]}: give one label an example"
+                f"{len(x) if x.ndim else 'no'} examples in {names[pair[0]]}: give one label an example",
+                code="labels-length",
             )
         return x, y
 
@@ -166,11 +174,12 @@ def _inputs(x: Any) -> tuple[Any, Any]:
     array: Any = x.detach() if first else np.asarray(x)
     if array.ndim not in (2, 3, 4) or 0 in tuple(array.shape):
         raise InputError(
-            f"the inputs have shape {tuple(array.shape)}: give (n, d) features, or images (n, height, width, channels)"
+            f"the inputs have shape {tuple(array.shape)}: give (n, d) features, or images (n, height, width, channels)",
+            code="array-shape",
         )
     if not first:
         if array.dtype.kind not in "biuf":
-            raise InputError(f"the inputs hold {array.dtype}, not numbers: give numbers")
+            raise InputError(f"the inputs hold {array.dtype}, not numbers: give numbers", code="array-type")
         array = torch.from_numpy(_as_torch_type(_channels_last(array)))
         if array.ndim == 4:
             array = array.permute(0, 3, 1, 2)
@@ -184,7 +193,10 @@ def _inputs(x: Any) -> tuple[Any, Any]:
     array = array.to(torch.float32)  # keeps the layout
     bad = ~torch.isfinite(array.flatten(1)).all(dim=1)
     if bad.any():
-        raise InputError(f"row {int(bad.int().argmax())} of the inputs holds values that are no numbers: fill them in")
+        raise InputError(
+            f"row {int(bad.int().argmax())} of the inputs holds values that are no numbers: fill them in",
+            code="not-finite",
+        )
     return array, "images" if array.ndim == 4 else "features"
 
 
@@ -197,7 +209,10 @@ def _channels_last(array: NDArray[Any]) -> NDArray[Any]:
         return array
     if array.shape[1] in CHANNELS:
         return array.transpose(0, 2, 3, 1)
-    raise InputError(f"the images have shape {array.shape}: give (n, height, width, channels), 1, 3 or 4 channels")
+    raise InputError(
+        f"the images have shape {array.shape}: give (n, height, width, channels), 1, 3 or 4 channels",
+        code="array-shape",
+    )
 
 
 def _as_torch_type(array: NDArray[Any]) -> NDArray[Any]:

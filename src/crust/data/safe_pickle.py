@@ -23,11 +23,13 @@ def read_pickle(path: Path) -> Any:
     try:
         return _unwrapped(_Reader(io.BytesIO(path.read_bytes()), encoding="bytes").load())
     except InputError as error:
-        raise InputError(f"{path} {error}") from None
+        raise InputError(f"{path} {error}", code=error.code) from None
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+        raise InputError(f"cannot read {path}: {error.strerror or error}", code="cannot-read") from None
     except Exception:  # a broken pickle raises all kinds of errors, and all mean the same
-        raise InputError(f"{path} is truncated or no pickle of plain arrays: download it again") from None
+        raise InputError(
+            f"{path} is truncated or no pickle of plain arrays: download it again", code="bad-file"
+        ) from None
 
 
 class _Reader(pickle.Unpickler):
@@ -35,7 +37,10 @@ class _Reader(pickle.Unpickler):
         # numpy.core became numpy._core in numpy 2
         known = ALLOWED_GLOBALS.get((module.replace("numpy._core", "numpy.core"), name))
         if known is None:
-            raise InputError(f"asks for {module}.{name}, which a file of images has no need of: nothing was run")
+            raise InputError(
+                f"asks for {module}.{name}, which a file of images has no need of: nothing was run",
+                code="pickled-objects",
+            )
         return known
 
 
@@ -51,7 +56,7 @@ class _Dtype:
     def plain(self) -> np.dtype[Any]:
         found = np.dtype(self.code)
         if found.kind not in PLAIN_KINDS or found.hasobject:
-            raise InputError(f"holds an array of {self.code!r}: only numbers are read")
+            raise InputError(f"holds an array of {self.code!r}: only numbers are read", code="pickled-objects")
         return np.dtype(self.order + self.code) if self.order in "<>" else found
 
 
@@ -67,7 +72,7 @@ class _Array:
 
 def _unpickled_array(content: Any, dtype: Any, shape: Any, order: Any = "C") -> Any:
     if not isinstance(dtype, _Dtype) or not isinstance(content, (bytes, bytearray)):
-        raise InputError("holds an array of objects: only numbers are read")
+        raise InputError("holds an array of objects: only numbers are read", code="pickled-objects")
     return np.frombuffer(bytes(content), dtype.plain()).reshape(shape, order="F" if _latin1_text(order) == "F" else "C")
 
 
@@ -88,7 +93,7 @@ def _unpickled_scalar(dtype: Any, content: Any) -> Any:
 def _latin1_bytes(text: Any, encoding: Any) -> bytes:
     """Bytes, as Python 3 writes them for Python 2."""
     if _latin1_text(encoding) != "latin1":
-        raise InputError("holds text in an unusual code: nothing was run")
+        raise InputError("holds text in an unusual code: nothing was run", code="pickled-objects")
     return str(text).encode("latin1")
 
 

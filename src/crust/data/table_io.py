@@ -28,7 +28,8 @@ def numeric_matrix(path: Path, columns: Sequence[str] | None, skip: Sequence[str
         left_out = [name for name in names if name not in used]
         if not used:
             raise InputError(
-                f"{path.name} has no numeric column: its columns are {listed(names)}; convert or name some"
+                f"{path.name} has no numeric column: its columns are {listed(names)}; convert or name some",
+                code="no-columns",
             )
         if left_out:
             log.info("%s: vectors from %s; left out: %s", path.name, listed(used), listed(left_out))
@@ -49,7 +50,9 @@ def column(path: Path, name: str | None, what: str = "group", text: bool = False
     if name is None:
         if len(names) != 1:
             how = "with --group-column" if what == "group" else f"as in {path.name}:{names[0]}"
-            raise InputError(f"{path.name} has {len(names)} columns: name one {how}; it has {listed(names)}")
+            raise InputError(
+                f"{path.name} has {len(names)} columns: name one {how}; it has {listed(names)}", code="several-columns"
+            )
         name = names[0]
     name = choices(name, names, f"column of {path.name}")
     return values(read_table_file(path, [name]) if text else table, name, path.name, what)
@@ -62,7 +65,9 @@ def values(table: Any, name: str, file: str, what: str) -> np.ndarray:
     found = table.column(name)
     if found.null_count:
         row = int(np.flatnonzero(found.is_null().to_numpy())[0])
-        raise InputError(f"row {row} of column {name!r} of {file} is empty: give every row a {what}")
+        raise InputError(
+            f"row {row} of column {name!r} of {file} is empty: give every row a {what}", code="missing-label"
+        )
     if pa.types.is_dictionary(found.type):
         found = found.cast(found.type.value_type)
     if pa.types.is_integer(found.type) or pa.types.is_floating(found.type):
@@ -87,9 +92,9 @@ def read_table_file(path: Path, text: Sequence[str] = ()) -> Any:
     names = table.column_names
     twice = [name for name in names if names.count(name) > 1] if len(set(names)) < len(names) else []
     if twice:
-        raise InputError(f"{path.name} has two columns named {twice[0]!r}: rename one")
+        raise InputError(f"{path.name} has two columns named {twice[0]!r}: rename one", code="duplicate-column")
     if table.num_rows == 0:
-        raise InputError(f"{path.name} has no rows: give at least one")
+        raise InputError(f"{path.name} has no rows: give at least one", code="no-rows")
     return table
 
 
@@ -121,7 +126,10 @@ def _has_header(cells: list[str], name: str) -> bool:
         return True
     counted = [cell.strip() for cell in cells] == [str(i) for i in range(len(cells))]  # as pandas names columns
     if counted and len(cells) < 3:
-        raise InputError(f"the first line of {name}, {','.join(cells)!r}, may be names or numbers: name the columns")
+        raise InputError(
+            f"the first line of {name}, {','.join(cells)!r}, may be names or numbers: name the columns",
+            code="ambiguous-header",
+        )
     return counted
 
 
@@ -134,7 +142,10 @@ def column_block(values: Any, where: str) -> np.ndarray:
     if is_list(kind):
         lengths = pc.unique(pc.list_value_length(values)).to_pylist()
         if values.null_count or len(lengths) != 1:
-            raise InputError(f"{where} holds lists of different lengths: give every row the same number of values")
+            raise InputError(
+                f"{where} holds lists of different lengths: give every row the same number of values",
+                code="list-length",
+            )
         flat = column_block(pa.chunked_array([chunk.flatten() for chunk in values.chunks], kind.value_type), where)
         return flat.reshape(len(values), lengths[0])
     if pa.types.is_boolean(kind):
@@ -142,7 +153,10 @@ def column_block(values: Any, where: str) -> np.ndarray:
     elif not is_numeric(kind) or pa.types.is_decimal(kind):
         row = _first_text(values)
         if row is not None:
-            raise InputError(f"{where} is not numeric: row {row} holds {values[row].as_py()!r}; choose other columns")
+            raise InputError(
+                f"{where} is not numeric: row {row} holds {values[row].as_py()!r}; choose other columns",
+                code="not-numeric",
+            )
         values = values.cast(pa.float64())
     return values.to_numpy().reshape(-1, 1)
 
@@ -186,7 +200,10 @@ def refuse_nearly_numeric(table: Any, names: list[str], file: str) -> None:
         if head and sum(map(is_number, head)) > 0.9 * len(head):
             row = _first_text(values)
             held = f": row {row} holds {values[row].as_py()!r}" if row is not None else ", stored as text"
-            raise InputError(f"column {name!r} of {file} is nearly numeric{held}; correct it or name the --columns")
+            raise InputError(
+                f"column {name!r} of {file} is nearly numeric{held}; correct it or name the --columns",
+                code="not-numeric",
+            )
 
 
 def listed(names: Sequence[str]) -> str:

@@ -15,8 +15,6 @@ from crust.data.labels import check_classes, encode_labels
 from crust.data.npz_dataset import from_arrays
 from crust.errors import InputError
 
-__all__ = ["from_dataset"]
-
 COMPARED_LABELS = 16  # items whose label is compared with `.targets`
 
 
@@ -40,14 +38,19 @@ def from_dataset(dataset: Any, labels: Any = None, classes: Sequence[Any] | None
         (array([0, 1, 0]), ['cat', 'dog'])
     """
     if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
-        raise InputError(f"{type(dataset).__name__} has no len() or no [i]: give a map-style dataset")
+        raise InputError(
+            f"{type(dataset).__name__} has no len() or no [i]: give a map-style dataset", code="not-a-dataset"
+        )
     if len(dataset) == 0:
-        raise InputError("the dataset is empty: give at least one example of each class")
+        raise InputError("the dataset is empty: give at least one example of each class", code="empty-dataset")
     given = labels is not None
     if not given:
         labels = _own_labels(dataset)
     if len(labels) != len(dataset):
-        raise InputError(f"there are {len(labels)} labels for {len(dataset)} examples: give one label an example")
+        raise InputError(
+            f"there are {len(labels)} labels for {len(dataset)} examples: give one label an example",
+            code="labels-length",
+        )
     if classes is None:
         classes = _own_classes(dataset)
     codes, names = encode_labels(labels, classes)
@@ -96,13 +99,7 @@ def augmenting(dataset: Any) -> Any:
 
 
 def can_augment(examples: Examples, side: int = 32) -> bool:
-    """Whether these are images of some size that we know how to augment: in memory, or read from a large folder.
-
-    Example:
-        >>> from crust.data import load
-        >>> can_augment(load("digits").train), can_augment(load("digits").train, side=8)
-        (False, True)
-    """
+    """Whether these are images of some size that we know how to augment: in memory, or read from a large folder."""
     if examples.kind == "dataset" and augmenting(examples.inputs) is examples.inputs:
         return False
     return len(examples.shape) == 3 and min(examples.shape[1:]) >= side
@@ -171,7 +168,9 @@ def _own_classes(dataset: Any) -> list[Any] | None:
 def label_of(item: Any, row: int) -> Any:
     """The y of an item (x, y, …)."""
     if not isinstance(item, (tuple, list)) or len(item) < 2:
-        raise InputError(f"item {row} of the dataset is not a pair (x, y): give the labels separately")
+        raise InputError(
+            f"item {row} of the dataset is not a pair (x, y): give the labels separately", code="dataset-item"
+        )
     return item[1]
 
 

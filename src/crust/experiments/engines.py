@@ -44,9 +44,9 @@ class LocalGrid:
 
     def __init__(self, jobs: int = 1, threads: int | None = None):
         if jobs < 1:
-            raise InputError(f"jobs is {jobs}: give a number of processes, at least 1")
+            raise InputError(f"jobs is {jobs}: give a number of processes, at least 1", code="jobs-range")
         if threads is not None and threads < 1:
-            raise InputError(f"threads is {threads}: give a number of cores, at least 1")
+            raise InputError(f"threads is {threads}: give a number of cores, at least 1", code="threads-range")
         self.jobs = jobs
         self.threads = threads if threads is not None or jobs == 1 else max(1, (os.cpu_count() or 1) // jobs)
 
@@ -211,13 +211,14 @@ class RayGrid:
 
     def __init__(self, address: str | None = None, cpus: float = 1, gpus: float = 0):
         if not 0 < cpus < math.inf:
-            raise InputError(f"cpus is {cpus:g}: give what each run may use, such as 1")
+            raise InputError(f"cpus is {cpus:g}: give what each run may use, such as 1", code="cpus-range")
         if not gpus >= 0:
-            raise InputError(f"gpus is {gpus:g}: give what each run may use, such as 1 or 0.25")
+            raise InputError(f"gpus is {gpus:g}: give what each run may use, such as 1 or 0.25", code="gpus-range")
         if gpus > 1:
             raise InputError(
                 f"gpus is {gpus:g}, and a run uses one at most: give 1, or a share such as 0.25; one training on "
-                "several GPUs is torchrun … -m crust train"
+                "several GPUs is torchrun … -m crust train",
+                code="gpus-range",
             )
         self.address, self.cpus, self.gpus = address, cpus, gpus
         self._ours = False
@@ -290,7 +291,7 @@ class RayGrid:
             if wanted > most:
                 words = f"a run asks for {wanted:g} {name}s, and the largest machine of the cluster has {most:g}"
                 if self.address is None:
-                    raise InputError(f"{words}: ask for less with {name.lower()}s")
+                    raise InputError(f"{words}: ask for less with {name.lower()}s", code="cluster-size")
                 log.warning("%s: waiting for a larger one", words)  # a cluster may grow
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from crust._util.atomic_write import write_atomic
 from crust.errors import InputError
-from crust.experiments.engines import LocalGrid
 from crust.experiments.outputs.setting_diff import grid_cells
 from crust.experiments.outputs.table_summary import ResultIndex, Summary, summarise
 from crust.experiments.results_file import append, find, read_results
@@ -41,7 +40,7 @@ def run_grid(
 
     Example:
         >>> import tempfile
-        >>> from crust.experiments import make
+        >>> from crust.experiments import LocalGrid, make
         >>> here = Path(tempfile.mkdtemp())
         >>> with LocalGrid() as engine:
         ...     run_grid(
@@ -60,7 +59,7 @@ def run_grid(
 
     def hear(event: Event, last: bool = False) -> None:
         if event.kind == "full":
-            raise InputError(f"{event.error}: make room and start again, what is finished is kept")
+            raise InputError(f"{event.error}: make room and start again, what is finished is kept", code="disk-full")
         if event.kind == "held" and not last:
             held.append(event.spec)
             return
@@ -82,69 +81,8 @@ def run_grid(
         engine.run(list(held), work, lambda event: hear(event, last=True))
 
 
-def run_all(
-    specs: Iterable[Spec],
-    results: str | Path,
-    folder: str | Path,
-    *,
-    data_dir: str | Path | None = None,
-    human_labels: str | Path | None = None,
-    keep_every: int | None = None,
-    say: Callable[[str], None] = print,
-) -> int:
-    """Run what has no result yet, one after another in this process; what failed before is tried again.
-
-    Args:
-        specs: from `make`.
-        results: a .jsonl file; lines are added as runs end.
-        folder: where the runs' folders go. Several processes may work on one folder.
-        data_dir: where the datasets are.
-        human_labels: an .npz of people's labels.
-        keep_every: epochs between checkpoints that stay; None: only the newest two of each run.
-        say: told of every beginning and end.
-
-    Returns:
-        How many runs failed; their errors are in `error.json` of their folders.
-
-    Example:
-        >>> import tempfile
-        >>> from crust.experiments import make
-        >>> here = Path(tempfile.mkdtemp())
-        >>> specs = [make("erm", "symmetric:0.2", scale="smoke", epochs=1)]
-        >>> run_all(specs, here / "r.jsonl", here / "runs", say=lambda text: None), len(read_results(here / "r.jsonl"))
-        (0, 1)
-    """
-    failed = 0
-
-    def tell(event: Event) -> None:
-        nonlocal failed
-        name = f"{title(event.spec)} ({key(event.spec)})"
-        if event.kind == "begun":
-            say(f"begin {name}")
-        elif event.kind == "ended" and event.line is not None:
-            say(f"end {name}: {event.line['accuracy']}")
-        elif event.kind == "failed":
-            failed += 1
-            say(f"failed {name}: {event.error}")
-
-    def path(value: str | Path | None) -> Path | None:
-        return None if value is None else Path(value)
-
-    work = Work(Path(results), Path(folder), path(data_dir), path(human_labels), keep_every)
-    with LocalGrid() as engine:
-        run_grid(specs, engine, work, tell, retry_failed=True)
-    return failed
-
-
 def without_result(specs: Iterable[Spec], lines: Sequence[dict[str, Any]]) -> list[Spec]:
-    """The specifications without a result, each once.
-
-    Example:
-        >>> from crust.experiments import make
-        >>> one, other = make("erm", "true"), make("crust", "true")
-        >>> without_result([one, other, one], [{"key": key(other), "spec": other}]) == [one]
-        True
-    """
+    """The specifications without a result, each once."""
     there = {key(fill_defaults(line["spec"])) for line in lines}
     return [spec for name, spec in {key(spec): spec for spec in specs}.items() if name not in there]
 
@@ -156,37 +94,18 @@ def failures(specs: Iterable[Spec], folder: Path) -> dict[str, str]:
 
 
 def title(spec: Spec, run: str | None = None) -> str:
-    """A run in a few words.
-
-    Example:
-        >>> from crust.experiments import make
-        >>> title(make("erm", "symmetric:0.5", seed=1))
-        'cifar10 symmetric:0.5 erm seed 1'
-    """
+    """A run in a few words."""
     return f"{spec['data']} {spec['labels']} {run or spec['method']} seed {spec['experiment']['seed']}"
 
 
 def titles(specs: Sequence[Spec]) -> list[str]:
-    """Runs in a few words each, with the settings that tell them apart.
-
-    Example:
-        >>> from crust.experiments import make
-        >>> titles([make("crust", "true", fraction=share) for share in (0.3, 0.5)])
-        ['cifar10 true crust fraction=0.3 seed 0', 'cifar10 true crust fraction=0.5 seed 0']
-    """
+    """Runs in a few words each, with the settings that tell them apart: `cifar10 true crust fraction=0.3 seed 0`."""
     names = {key(spec): name for name, some in by_seeds(specs) for spec in some}
     return [title(spec, names[key(spec)]) for spec in specs]
 
 
 def by_seeds(specs: Sequence[Spec]) -> list[tuple[str, list[Spec]]]:
-    """Runs that differ in their seed alone, together, called by their method and what tells it apart on this dataset.
-
-    Example:
-        >>> from crust.experiments import make
-        >>> specs = [make("crust", "true", fraction=share, seed=seed) for seed in (0, 1) for share in (0.3, 0.5)]
-        >>> [(name, len(some)) for name, some in by_seeds(specs)]
-        [('crust fraction=0.3', 2), ('crust fraction=0.5', 2)]
-    """
+    """Runs that differ in their seed alone, together, called by their method and what tells it apart on the dataset."""
     groups: dict[str, list[Spec]] = {}
     datasets: dict[str, list[Spec]] = {}
     for spec in specs:
@@ -198,15 +117,9 @@ def by_seeds(specs: Sequence[Spec]) -> list[tuple[str, list[Spec]]]:
 def _anywhere(work: Work) -> Work:
     """The same with absolute paths: workers may stand in another folder."""
     data = work.data_dir or Path(os.environ.get("CRUST_DATA") or "data")
-    human = None if work.human_labels is None else work.human_labels.absolute()
-    return dataclasses.replace(
-        work,
-        results=work.results.absolute(),
-        folder=work.folder.absolute(),
-        data_dir=data.absolute(),
-        human_labels=human,
-        here=Path.cwd(),
-    )
+    paths = {"results": work.results, "folder": work.folder, "data_dir": data, "human_labels": work.human_labels}
+    absolute = {name: None if path is None else path.absolute() for name, path in paths.items()}
+    return dataclasses.replace(work, **absolute, here=Path.cwd())  # type: ignore[arg-type]
 
 
 def write_grid(
@@ -226,12 +139,6 @@ def write_grid(
 
     Returns:
         The files: grid.md, grid.csv, results.html.
-
-    Example:
-        >>> import tempfile
-        >>> from crust.experiments import make
-        >>> [path.name for path in write_grid([make("erm", "true")], [], tempfile.mkdtemp())]
-        ['grid.md', 'grid.csv', 'results.html']
     """
     from crust.experiments.outputs.results_html import build
     from crust.experiments.outputs.table_markdown import table_csv, table_page

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,10 @@ def read_grid(path: str | Path, scale: str | None = None, seeds: Iterable[int] |
     if blocks is None:
         blocks = [{}]
     if not isinstance(blocks, list) or not blocks or not all(isinstance(block, dict) for block in blocks):
-        raise InputError(f"{path}, line {lines.get(('runs',), 1)}: runs is no list of blocks: begin each with a dash")
+        raise InputError(
+            f"{path}, line {lines.get(('runs',), 1)}: runs is no list of blocks: begin each with a dash",
+            code="bad-grid",
+        )
     found: dict[str, dict[str, Any]] = {}
     for number, own in enumerate(blocks):
         where = {name: lines[(name,)] for name in content if (name,) in lines}  # not what an alias brings
@@ -68,7 +72,7 @@ def _multiply(block: dict[str, Any], where: dict[str, int], file: str) -> Iterab
     for name in ("method", "labels"):
         if name not in block:
             hint = "erm or [erm, crust]" if name == "method" else "symmetric:0.5, human:worse or true"
-            raise InputError(f"{file} says no {name}: add a line such as {name}: {hint}")
+            raise InputError(f"{file} says no {name}: add a line such as {name}: {hint}", code="missing-setting")
     _check_names(block, place)
     axes = {name: _values(name, value, place(name)) for name, value in block.items()}
     order = [name for name in axes if name not in ("seeds", "scale")]
@@ -82,7 +86,8 @@ def _multiply(block: dict[str, Any], where: dict[str, int], file: str) -> Iterab
             if name not in (*OWN, *TrainSettings.model_fields, *own, "tests"):
                 raise InputError(
                     f"{place(name)}: {chosen['method']} has no setting {name}: put it into a block of its own "
-                    "under runs"
+                    "under runs",
+                    code="unknown-setting",
                 )
         labels, method = chosen.pop("labels"), chosen.pop("method")
         try:
@@ -91,7 +96,7 @@ def _multiply(block: dict[str, Any], where: dict[str, int], file: str) -> Iterab
         except CrustError as error:
             guilty = next((name for name in where if re.search(_blamed(name), str(error))), "method")
             hint = f"; to try several, write {guilty}: [[…], […]]" if guilty in LISTS else ""
-            raise InputError(f"{place(guilty)}: {error}{hint}") from None
+            raise InputError(f"{place(guilty)}: {error}{hint}", code=error.code) from None
         yield spec
 
 
@@ -117,7 +122,9 @@ def _check_names(block: dict[str, Any], place: Any) -> None:
     every = {name for kind in METHODS.values() for name in kind.Settings.model_fields}
     for name in block:
         if name == "seed":
-            raise InputError(f"{place(name)}: seed is called seeds here: write seeds: 3, or seeds: [0, 1, 2]")
+            raise InputError(
+                f"{place(name)}: seed is called seeds here: write seeds: 3, or seeds: [0, 1, 2]", code="unknown-name"
+            )
         if name not in {*OWN, "tests", *known, *every}:
             _choose(name, [*OWN, "runs", *sorted(set(known))], "name", place(name))
 
@@ -125,21 +132,26 @@ def _check_names(block: dict[str, Any], place: Any) -> None:
 def _check_labels(value: Any, where: str) -> None:
     if not isinstance(value, str):
         raise InputError(
-            f"{where}: labels is {value!r}: write true, given, human:NAME, or a noise such as symmetric:0.5"
+            f"{where}: labels is {value!r}: write true, given, human:NAME, or a noise such as symmetric:0.5",
+            code="labels-type",
         )
     if value in ("true", "given") or value.startswith("human:"):
         return
-    try:
+    with _named_place(where):
         parse_noise(value)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
 
 
 def _choose(value: Any, valid: Iterable[str], what: str, where: str) -> None:
-    try:
+    with _named_place(where):
         choices(value, valid, what)
+
+
+@contextmanager
+def _named_place(where: str) -> Iterator[None]:
+    try:
+        yield
     except InputError as error:
-        raise InputError(f"{where}: {error}") from None
+        raise InputError(f"{where}: {error}", code=error.code) from None
 
 
 def _values(name: str, value: Any, where: str) -> list[Any]:
@@ -147,11 +159,17 @@ def _values(name: str, value: Any, where: str) -> list[Any]:
     if name == "seeds":
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             if value > MOST_SEEDS:
-                raise InputError(f"{where}: seeds is {value}: give at most {MOST_SEEDS}, or a list such as [0, 1, 2]")
+                raise InputError(
+                    f"{where}: seeds is {value}: give at most {MOST_SEEDS}, or a list such as [0, 1, 2]",
+                    code="seeds-range",
+                )
             return list(range(value))
         good = isinstance(value, list) and value
         if not good or any(isinstance(seed, bool) or not isinstance(seed, int) or seed < 0 for seed in value):
-            raise InputError(f"{where}: seeds is {value!r}: give how many, such as 3, or a list such as [0, 1, 2]")
+            raise InputError(
+                f"{where}: seeds is {value!r}: give how many, such as 3, or a list such as [0, 1, 2]",
+                code="seeds-range",
+            )
         return list(value)
     if name in LISTS:  # an empty one is a value too: no drops
         return value if isinstance(value, list) and value and all(isinstance(one, list) for one in value) else [value]
@@ -159,7 +177,9 @@ def _values(name: str, value: Any, where: str) -> list[Any]:
         value = [_word(one) for one in value] if isinstance(value, list) else _word(value)
     if isinstance(value, list):
         if not value:
-            raise InputError(f"{where}: the list of {name} is empty: give at least one value, or leave it out")
+            raise InputError(
+                f"{where}: the list of {name} is empty: give at least one value, or leave it out", code="empty-list"
+            )
         return value
     return [value]
 
@@ -174,18 +194,20 @@ def _read_yaml(path: Path) -> tuple[dict[str, Any], dict[tuple[Any, ...], int]]:
         text = path.read_text(encoding="utf-8")
         content, tree = yaml.safe_load(text), yaml.compose(text, Loader=yaml.SafeLoader)
     except OSError as error:
-        raise InputError(f"cannot read the grid {path}: {(error.strerror or str(error)).lower()}") from None
+        raise InputError(
+            f"cannot read the grid {path}: {(error.strerror or str(error)).lower()}", code="cannot-read"
+        ) from None
     except (yaml.YAMLError, ValueError) as error:  # of text that is none, and of dates that are none
-        raise InputError(f"{path} is no YAML: {' '.join(str(error).split())}") from None
+        raise InputError(f"{path} is no YAML: {' '.join(str(error).split())}", code="bad-yaml") from None
     except RecursionError:
-        raise InputError(f"{path} is no YAML that can be read: it is nested too deeply") from None
+        raise InputError(f"{path} is no YAML that can be read: it is nested too deeply", code="bad-yaml") from None
     if not isinstance(content, dict):
-        raise InputError(f"{path} is no grid: write one name a line, such as method: [erm, crust]")
+        raise InputError(f"{path} is no grid: write one name a line, such as method: [erm, crust]", code="bad-grid")
     found: dict[tuple[Any, ...], int] = {}
     try:
         _note_lines(tree, (), found, path)
     except RecursionError:
-        raise InputError(f"{path} is no grid: something in it is a part of itself") from None
+        raise InputError(f"{path} is no grid: something in it is a part of itself", code="bad-grid") from None
     return {str(name): value for name, value in content.items()}, found
 
 
@@ -197,7 +219,8 @@ def _note_lines(node: Any, path: tuple[Any, ...], found: dict[tuple[Any, ...], i
             if here in found:
                 raise InputError(
                     f"{file}, line {line}: {name.value} is written twice, first in line {found[here]}: "
-                    "leave one of them out"
+                    "leave one of them out",
+                    code="duplicate-setting",
                 )
             found[here] = line
             _note_lines(value, here, found, file)

@@ -1,12 +1,19 @@
-"""What can be known before hours are spent: data, labels and networks that are not there, a disk without room."""
+"""What can be known before hours are spent: data and networks that are not there, a disk without room, and how long.
+
+Times come from results that are there, else from a few steps of the network on this machine.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean
 from typing import Any
+
+import torch
 
 from crust.data import Bundle, load
 from crust.errors import CrustError, InputError
@@ -16,6 +23,9 @@ from crust.experiments.task import Spec, Work, free_space
 from crust.methods import METHODS
 from crust.models import build_model
 from crust.runs.data import labels_of_spec
+from crust.training.method import Stage
+from crust.training.noise_estimation import NAMES, Estimator
+from crust.training.settings import TrainSettings
 
 # What named datasets hold, so that a dry run knows times before they are here: training examples, test sets, the shape
 # of an example, classes.
@@ -29,12 +39,7 @@ TESTS = "give an .npz with x_test and y_test, or a folder with train and test"
 
 @dataclass(frozen=True)
 class RunSize:
-    """How large a run is: training and test examples, the shape of one, classes, and parameters of a network.
-
-    Example:
-        >>> RunSize(100, 50, (1, 8, 8), 10, 5000).examples
-        100
-    """
+    """How large a run is: training and test examples, the shape of one, classes, and parameters of a network."""
 
     examples: int
     tests: int
@@ -54,16 +59,7 @@ class Checked:
 def look(specs: Sequence[Spec], work: Work, *, download: bool = True) -> Checked:
     """Read the data of all runs once, draw their labels and build their networks.
 
-    Args:
-        specs: from `make`.
-        work: where the data is.
-        download: whether a dataset that is not there may be fetched; where not, its runs have their published size.
-
-    Example:
-        >>> from crust.experiments import make
-        >>> spec = make("erm", "human:worse", scale="smoke")
-        >>> look([spec], Work(Path("r.jsonl"), Path("runs"))).problems[key(spec)]
-        "labels human:worse need people's labels: name their .npz with --human-labels"
+    With `download=False` nothing is fetched: runs on a dataset that is not there have its published size.
     """
     sizes: dict[str, RunSize] = {}
     problems: dict[str, str] = {}
@@ -140,20 +136,15 @@ def _published_sizes(specs: Sequence[Spec]) -> dict[str, RunSize]:
 
 
 def _refuse_absent(data: str, work: Work) -> None:
-    from crust.data.named.cifar import FOLDERS
+    from crust.data.cifar import FOLDERS
 
     folder = Path(work.data_dir or os.environ.get("CRUST_DATA") or "data")
     if data in FOLDERS and not (folder / FOLDERS[data]).is_dir() and not (folder / f"{data}.npz").is_file():
-        raise InputError(f"{data} is not in {folder}, and will be downloaded")
+        raise InputError(f"{data} is not in {folder}, and will be downloaded", code="missing-data")
 
 
 def need(size: RunSize, method: str) -> int:
-    """Bytes that the folder of a run takes at most: its newest two checkpoints and one that is being written.
-
-    Example:
-        >>> need(RunSize(45000, 10000, (3, 32, 32), 10, 466906), "crust") < 100e6
-        True
-    """
+    """Bytes that the folder of a run takes at most: its newest two checkpoints and one that is being written."""
     networks = METHODS[method].networks
     weights = 4 * size.parameters * (2 * networks + 2)  # with the optimizer's momentum, the kept and an averaged model
     examples = size.examples * (24 * size.classes + 200)  # what is remembered of every example
@@ -161,15 +152,7 @@ def need(size: RunSize, method: str) -> int:
 
 
 def check_room(specs: Sequence[Spec], sizes: dict[str, RunSize], folder: Path, at_once: int, keep_runs: bool) -> None:
-    """Refuse to begin where the disk will be full before the end.
-
-    Args:
-        specs: what is to be run.
-        sizes: from `look`.
-        folder: where the runs' folders go.
-        at_once: how many runs are under way at the same time.
-        keep_runs: whether the folders of finished runs stay.
-    """
+    """Refuse to begin where the disk will be full before the end; `at_once` runs are under way at the same time."""
     needs = sorted((need(sizes[key(spec)], spec["method"]) for spec in specs), reverse=True)
     wanted, free = sum(needs if keep_runs else needs[:at_once]), free_space(folder)
     if wanted > free:
@@ -177,15 +160,146 @@ def check_room(specs: Sequence[Spec], sizes: dict[str, RunSize], folder: Path, a
         if keep_runs and sum(needs[:at_once]) <= free:
             hint = "leave out --keep-runs, make room, or choose another folder with -o"
         raise InputError(
-            f"the runs need about {gigabytes(wanted)} in {folder}, and {gigabytes(free)} are free there: {hint}"
+            f"the runs need about {gigabytes(wanted)} in {folder}, and {gigabytes(free)} are free there: {hint}",
+            code="disk-room",
         )
 
 
 def gigabytes(number: float) -> str:
-    """Bytes as people read them.
-
-    Example:
-        >>> gigabytes(2.5e9), gigabytes(3e6)
-        ('2.5 GB', '3 MB')
-    """
+    """Bytes as people read them."""
     return f"{number / 1e9:.1f} GB" if number >= 1e9 else f"{number / 1e6:.0f} MB"
+
+
+ENOUGH = 1.0  # seconds of steps that are measured
+START = 1.0  # seconds to load data and build a network
+EPOCH = 0.05  # seconds to measure and to save, where only steps are timed
+Line = dict[str, Any]
+
+
+def seconds_of_run(line: Line) -> float:
+    """The seconds of a run; what is a part of another part counts once."""
+    return float(sum(value for name, value in line["cost"]["seconds"].items() if name != "selection"))
+
+
+def work_of(line: Line) -> float:
+    """The work of a run in passes forward; one backward is worth two."""
+    return float(line["cost"]["forward"] + 2 * line["cost"]["backward"])
+
+
+def planned(spec: Spec, size: RunSize) -> float:
+    """The work of a run by what its settings say, in passes forward: rough, since methods decide as they go."""
+    settings = TrainSettings(**spec["experiment"])
+    share = spec["settings"].get("fraction")
+    chosen = share if isinstance(share, float) else 1.0
+    found = 0.0
+    for stage in stages_of(spec, size):
+        part = chosen if stage.subset is None else len(stage.subset) / size.examples
+        steps = 3 * size.examples * part * (stage.networks or METHODS[spec["method"]].networks)
+        epochs = stage.epochs or settings.epochs
+        tested = sum(settings.test_due(epoch, epochs) for epoch in range(epochs))
+        found += epochs * (steps + size.examples) + tested * size.tests  # and a look at all examples
+    return found
+
+
+def stages_of(spec: Spec, size: RunSize) -> list[Stage]:
+    """The stages of a run, as far as they can be known before."""
+    kind, settings = METHODS[spec["method"]], TrainSettings(**spec["experiment"])
+    method = kind(kind.Settings(**spec["settings"]))
+    before: list[Stage] = []
+    if not method.estimates_itself and any(spec["settings"].get(name) == "estimate" for name in NAMES):
+        trained = round(size.examples * (1 - spec["validation"]))
+        before = Estimator(trained, size.classes, settings).stages()
+    return [*before, *method.stages()]
+
+
+def epochs_of(spec: Spec, size: RunSize) -> int:
+    """The epochs of all stages of a run, as far as they can be known."""
+    return sum(stage.epochs or int(spec["experiment"]["epochs"]) for stage in stages_of(spec, size))
+
+
+class Estimates:
+    """Seconds of runs that have not been made.
+
+    Args:
+        lines: results that are there.
+        sizes: of the runs, from `checks.look`.
+    """
+
+    def __init__(self, lines: Iterable[Line], sizes: dict[str, RunSize]):
+        self.sizes = sizes
+        self.lines: dict[tuple[Any, ...], list[Line]] = {}
+        for line in lines:
+            if "spec" in line and line.get("cost", {}).get("seconds") and work_of(line):
+                self.lines.setdefault(kind_of(line["spec"]), []).append(line)
+        self._measured: dict[tuple[Any, ...], float] = {}
+
+    def seconds(self, spec: Spec) -> float | None:
+        """How long a run will take; None where nothing is known."""
+        kind, work = kind_of(spec), self.work(spec)
+        if work is None:
+            return None
+        if kind in self.lines:
+            alike = self.lines[kind]
+            return START + work * sum(map(seconds_of_run, alike)) / sum(map(work_of, alike))
+        if kind not in self._measured:
+            self._measured[kind] = step_seconds(spec, self.sizes[key(spec)])
+        return START + EPOCH * epochs_of(spec, self.sizes[key(spec)]) + work * self._measured[kind]
+
+    def work(self, spec: Spec) -> float | None:
+        """Passes forward of a run: those of the same method, by the number of epochs, else by its settings."""
+        alike = [line for line in self.lines.get(kind_of(spec), []) if _of(line["spec"]) == _of(spec)]
+        if alike:
+            same = [line for line in alike if line["spec"]["settings"] == spec["settings"]] or alike
+            an_epoch = mean(work_of(line) / line["spec"]["experiment"]["epochs"] for line in same)
+            return an_epoch * int(spec["experiment"]["epochs"])
+        size = self.sizes.get(key(spec))
+        return None if size is None else planned(spec, size)
+
+    def source(self, specs: Sequence[Spec]) -> str:
+        """Where the estimates for these runs are from, in words."""
+        kinds = {kind_of(spec) for spec in specs if self.work(spec) is not None}
+        known = sum(len(self.lines.get(kind, [])) for kind in kinds)
+        words = []
+        if known:
+            words.append(f"{known} result{'s' * (known > 1)} of the same data and network")
+        timed = sorted({kind[1] for kind in kinds if kind not in self.lines})
+        if timed:
+            words.append(f"a few timed steps of {', '.join(timed)} on this machine")
+        return ", and ".join(words)
+
+
+def kind_of(spec: Spec) -> tuple[Any, ...]:
+    """What makes a pass cost what it costs."""
+    return spec["data"], spec["model"], spec["augment"]
+
+
+def _of(spec: Spec) -> tuple[str, int | None]:
+    return spec["method"], spec["limit"]
+
+
+def step_seconds(spec: Spec, size: RunSize) -> float:
+    """Seconds of one pass forward of one example, by a few steps on noise; a step is worth three."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model = build_model(spec["model"], in_shape=size.shape, classes=size.classes).to(device)
+    examples, spent, rows = 0, 0.0, 4
+    largest = int(spec["experiment"]["batch_size"])
+    step(model, size, 4, device)  # the first one is slower
+    while spent < ENOUGH:
+        start = time.perf_counter()
+        step(model, size, rows, device)
+        took = time.perf_counter() - start
+        if rows < largest and took < ENOUGH / 4:  # on the way to the size that training has
+            rows = min(largest, 4 * rows)
+            continue
+        examples, spent = examples + rows, spent + took
+    return spent / examples / 3
+
+
+def step(model: torch.nn.Module, size: RunSize, rows: int, device: torch.device) -> None:
+    """One step forward and backward."""
+    x = torch.zeros(rows, *size.shape, device=device)
+    y = torch.zeros(rows, dtype=torch.int64, device=device)
+    loss = torch.nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    if device.type == "cuda":
+        torch.cuda.synchronize()

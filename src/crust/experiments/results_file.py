@@ -124,7 +124,9 @@ def read_results(path: str | Path, *, named: bool = False) -> list[dict[str, Any
             if not whole:
                 cut.append(number)
         if named and file == place and cut and len(found) == before:
-            raise InputError(f"{file} holds no results: name a .jsonl file of them, or a folder of such files")
+            raise InputError(
+                f"{file} holds no results: name a .jsonl file of them, or a folder of such files", code="no-results"
+            )
         _warn(file, cut)
     return list(found.values())
 
@@ -133,7 +135,9 @@ def _file_text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise InputError(f"cannot read the results {file}: {(error.strerror or str(error)).lower()}") from None
+        raise InputError(
+            f"cannot read the results {file}: {(error.strerror or str(error)).lower()}", code="cannot-read"
+        ) from None
 
 
 def _parse(text: str, where: str) -> tuple[list[dict[str, Any]], bool]:
@@ -145,7 +149,7 @@ def _parse(text: str, where: str) -> tuple[list[dict[str, Any]], bool]:
     for line in found:
         wrong = schema_error(line)
         if wrong is not None:
-            raise InputError(f"{where} is no result, {wrong}: take it out, or restore the file")
+            raise InputError(f"{where} is no result, {wrong}: take it out, or restore the file", code="bad-result")
     return found, whole
 
 
@@ -210,7 +214,8 @@ def append(path: str | Path, line: dict[str, Any]) -> None:
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(
-            f"{file} cannot be added to ({reason}): see to that and start again, what is finished is kept"
+            f"{file} cannot be added to ({reason}): see to that and start again, what is finished is kept",
+            code="cannot-write",
         ) from None
 
 

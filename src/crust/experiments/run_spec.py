@@ -1,35 +1,34 @@
-"""One specification, from data to a result line."""
+"""One specification, from data to a result line, which also says what machine its seconds are from."""
 
 from __future__ import annotations
 
 import datetime
+import platform
+import sys
 from collections.abc import Callable
+from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from crust._util.torch_modules import device_of
 from crust.data import Bundle, Examples, load
 from crust.errors import InputError
-from crust.experiments.hardware import machine
 from crust.experiments.specs import key
 from crust.fitting import fit
 from crust.runs.data import labels_of_spec
 from crust.runs.folder import RunFolder
 from crust.runs.result import Result
 
+CPUINFO = Path("/proc/cpuinfo")
 FACTS = ("fraction", "noise_rate", "noise_info", "stopped")
 CURVES = (
-    "test_accuracy",
-    "val_accuracy",
-    "train_accuracy",
-    "train_true_accuracy",
-    "clean_fraction",
-    "clean_fraction_weighted",
-    "n_selected",
-)
+    "test_accuracy", "val_accuracy", "train_accuracy", "train_true_accuracy", "clean_fraction",
+    "clean_fraction_weighted", "n_selected",
+)  # fmt: skip
 
 
 def train_spec(
@@ -92,7 +91,8 @@ def named_tests(bundle: Bundle, spec: dict[str, Any]) -> dict[str, Examples]:
         if name not in there:
             raise InputError(
                 f"{spec['data']} has no test set {name!r} here, only {', '.join(there) or 'none'}: add it to the data, "
-                "or leave it out of tests"
+                "or leave it out of tests",
+                code="unknown-test-set",
             )
     return {name: there[name] for name in spec.get("tests", [])}
 
@@ -149,3 +149,38 @@ def audit_quality(result: Result, wrong: NDArray[np.bool_] | None) -> dict[str, 
 
 def _rounded(value: Any) -> Any:
     return round(value, 5) if isinstance(value, float) else value
+
+
+def machine(device: torch.device) -> dict[str, Any]:
+    """Processor, threads, PyTorch, the GPU where there is one; and whether runs were made beside each other.
+
+    Args:
+        device: that the run was made on.
+    """
+    found: dict[str, Any] = {
+        "processor": platform.machine(),
+        "cpu": cpu_name(),
+        "threads": torch.get_num_threads(),
+        "torch": str(torch.__version__),
+    }
+    if device.type == "cuda":
+        found["gpu"] = torch.cuda.get_device_name(device)
+    return {**found, "shared": True} if _beside_others() else found
+
+
+def cpu_name() -> str:
+    """The processor's name; empty where nobody says it."""
+    try:
+        lines = CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+def _beside_others() -> bool:
+    """Whether this is one of several processes that make runs: of `--jobs`, or of a Ray cluster."""
+    if parent_process() is not None:
+        return True
+    ray: Any = sys.modules.get("ray")
+    return bool(ray and ray.is_initialized() and ray.get_runtime_context().worker.mode == ray.WORKER_MODE)

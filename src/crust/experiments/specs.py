@@ -71,12 +71,12 @@ def make(
     choices(scale, SCALES, "scale")
     _check_values(data=data, limit=limit, model=model, augment=augment, validation=validation, tests=tests)
     if isinstance(seed, int) and seed > HIGHEST_SEED:
-        raise InputError(f"seed {seed} is too large: give one up to {HIGHEST_SEED}")
+        raise InputError(f"seed {seed} is too large: give one up to {HIGHEST_SEED}", code="seed-range")
     base = SCALES[scale]
     experiment, own = split_settings({**base["experiment"], **settings, "seed": seed}, METHODS[method].Settings)
     for name, value in {**experiment.model_dump(), **own.model_dump()}.items():
         if isinstance(value, float) and not math.isfinite(value):
-            raise InputError(f"setting {name} is {value}: give a finite number")
+            raise InputError(f"setting {name} is {value}: give a finite number", code="not-finite")
     spec = {
         "data": base["data"] if data is None else data,
         "limit": base["limit"] if limit == "scale" else limit,
@@ -95,7 +95,7 @@ def _check_values(**given: Any) -> None:
     """What data and networks would find out only when a run begins, or never."""
     for name, (good, hint) in VALUES.items():
         if not good(given[name]):
-            raise InputError(f"setting {name} is {given[name]!r}: {hint}")
+            raise InputError(f"setting {name} is {given[name]!r}: {hint}", code="bad-setting")
 
 
 def _is_number(value: Any, kinds: type | tuple[type, ...]) -> bool:
@@ -144,18 +144,33 @@ OLD_NAMES = {
     "curves": {"clean": "clean_fraction", "clean_weighted": "clean_fraction_weighted", "chosen": "n_selected"},
     "facts": {"share": "fraction", "knowledge": "noise_info"},
 }
-SELECTING = ("crust", "crust-paper", "crust-released", "random", "small-loss")  # whose `warmup` is now `select_after`
+SELECTING = (
+    "crust",
+    "crust-half",
+    "crust-paper",
+    "crust-released",
+    "random",
+    "small-loss",
+)  # whose `warmup` is now `select_after`
 
 
 def with_present_names(line: dict[str, Any]) -> dict[str, Any]:
     """A recorded line, or a specification alone, with the present names of its settings, curves and facts.
 
     Example:
-        >>> with_present_names({"method": "crust", "settings": {"share": 0.3, "warmup": 2}})["settings"]
-        {'fraction': 0.3, 'select_after': 2}
+        >>> with_present_names({"method": "crust", "settings": {"share": 0.3, "warmup": 2}})
+        {'method': 'crust-half', 'settings': {'fraction': 0.3, 'select_after': 2}}
     """
     if isinstance(line.get("spec"), dict):
         line = {**line, "spec": with_present_names(line["spec"])}
+    settings = line.get("settings")
+    if line.get("method") in ("crust", "crust-paper") and isinstance(settings, dict) and "others" not in settings:
+        # What was `crust` when its coreset had a fixed size, or one minus the estimated noise rate.
+        size = next((settings[name] for name in ("share", "fraction") if name in settings), 0.5)
+        line = {**line, "settings": {**settings, **({"fraction": "noise-rate"} if size == "auto" else {})}}
+        line["settings"].pop("share" if size == "auto" else "", None)
+        if line["method"] == "crust":
+            line["method"] = "crust-half"
     for part, names in OLD_NAMES.items():
         if part == "settings" and line.get("method") in SELECTING:
             names = {**names, "warmup": "select_after"}
@@ -194,10 +209,5 @@ def fill_defaults(old: dict[str, Any]) -> dict[str, Any]:
 
 
 def seedless(spec: dict[str, Any]) -> str:
-    """The key of a specification whatever its seed: runs that differ in nothing else have the same.
-
-    Example:
-        >>> seedless(make("erm", "true")) == seedless(make("erm", "true", seed=3))
-        True
-    """
+    """The key of a specification whatever its seed: runs that differ in nothing else have the same."""
     return key({**spec, "experiment": {**spec["experiment"], "seed": None}})

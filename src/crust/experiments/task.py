@@ -107,22 +107,14 @@ class GridEngine(Protocol):
 
 
 def check_alone() -> None:
-    """Refuse to be one of several processes that train together: each would take other runs, and average their steps.
-
-    Example:
-        >>> os.environ["WORLD_SIZE"] = "2"
-        >>> check_alone()
-        Traceback (most recent call last):
-        ...
-        crust.errors.InputError: this is one of 2 processes that train together, and a grid runs in one: ...
-        >>> del os.environ["WORLD_SIZE"]
-    """
+    """Refuse to be one of several processes that train together: each would take other runs, and mix their steps."""
     there = max((int(text) for text in (os.environ.get(name, "") for name in SEVERAL) if text.isdigit()), default=1)
     if there > 1:
         raise InputError(
             f"this is one of {there} processes that train together, and a grid runs in one: start it without torchrun, "
             "with --jobs or --engine ray for several runs at a time; one training on several GPUs is "
-            "torchrun … -m crust train"
+            "torchrun … -m crust train",
+            code="several-processes",
         )
 
 

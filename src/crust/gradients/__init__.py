@@ -4,8 +4,7 @@ The gradient of the loss at the last layer says most of what tells two gradients
 needs no backpropagation: for softmax cross-entropy it is p - y, the probabilities minus the given label.
 """
 
-from crust.gradients.gradient_pass import GradientPass, merge_passes
 from crust.gradients.per_example import LOSSES
-from crust.gradients.proxies import KINDS, proxies
+from crust.gradients.proxies import KINDS, GradientPass, merge_passes, proxies
 
 __all__ = ["KINDS", "LOSSES", "GradientPass", "merge_passes", "proxies"]

@@ -17,8 +17,6 @@ from torch.func import functional_call, grad, vmap
 from crust._util.torch_modules import logits_of
 from crust.errors import InputError
 
-__all__ = ["LOSSES"]
-
 
 class Loss(NamedTuple):
     """A loss of each example, and its gradient at the outputs; both take outputs and labels."""
@@ -53,10 +51,7 @@ def squared(outputs: Tensor, y: Tensor) -> Tensor:
 
 
 # Every loss by its name.
-LOSSES = {
-    "cross-entropy": Loss(label_cross_entropy, probability_residual),
-    "squared": Loss(squared, distance),
-}
+LOSSES = {"cross-entropy": Loss(label_cross_entropy, probability_residual), "squared": Loss(squared, distance)}
 
 
 def label_certainty(logits: Tensor, y: Tensor, loss: str) -> dict[str, Tensor]:
@@ -74,12 +69,16 @@ def label_tensor(labels: Any, loss: str) -> Tensor:
     """The given labels as a tensor: int64, or float32 for a scalar output."""
     values = np.asarray(labels)
     if values.ndim != 1 or values.dtype.kind not in "biuf":
-        raise InputError(f"labels have shape {values.shape} and type {values.dtype}: give one number an example")
+        raise InputError(
+            f"labels have shape {values.shape} and type {values.dtype}: give one number an example", code="labels-shape"
+        )
     if values.dtype.kind == "f" and loss == "squared":
         return torch.from_numpy(values.astype(np.float32))
     whole = values.astype(np.int64)
     if not np.array_equal(whole, values):
-        raise InputError("labels are not whole numbers: number the classes from 0, or use the loss 'squared'")
+        raise InputError(
+            "labels are not whole numbers: number the classes from 0, or use the loss 'squared'", code="labels-type"
+        )
     return torch.from_numpy(whole)
 
 
@@ -89,17 +88,26 @@ def logit_matrix(logits: Tensor, y: Tensor, loss: str) -> Tensor:
     # A batch of one may have lost its dimension on the way.
     if logits.ndim > 2 or (n > 1 and logits.shape[:1] != (n,)) or (logits.ndim == 2 and len(logits) != n):
         raise InputError(
-            f"the model gives an output of shape {tuple(logits.shape)} for {n} examples: let it return one row each"
+            f"the model gives an output of shape {tuple(logits.shape)} for {n} examples: let it return one row each",
+            code="outputs-shape",
         )
     rows = logits.detach().float().reshape(n, -1)
     classes = rows.shape[1]
     if classes == 1 and loss == "cross-entropy":
-        raise InputError("the model has 1 output: cross-entropy needs one a class; use the loss 'squared'")
+        raise InputError(
+            "the model has 1 output: cross-entropy needs one a class; use the loss 'squared'", code="outputs-count"
+        )
     if classes > 1 and y.is_floating_point():
-        raise InputError(f"the model has {classes} outputs, but the labels are not whole numbers: number the classes")
+        raise InputError(
+            f"the model has {classes} outputs, but the labels are not whole numbers: number the classes",
+            code="labels-type",
+        )
     if classes > 1 and not (int(y.min()) >= 0 and int(y.max()) < classes):
         wrong = int(y.min()) if int(y.min()) < 0 else int(y.max())
-        raise InputError(f"a label is {wrong}, but the model has {classes} outputs: labels go from 0 to {classes - 1}")
+        raise InputError(
+            f"a label is {wrong}, but the model has {classes} outputs: labels go from 0 to {classes - 1}",
+            code="label-range",
+        )
     return rows
 
 
@@ -113,7 +121,10 @@ def exact_gradients(model: nn.Module, loss: str) -> tuple[int, Callable[[Any, Te
     fixed = {name: value.detach() for name, value in model.named_parameters() if not value.requires_grad}
     fixed |= dict(model.named_buffers())
     if not trained:
-        raise InputError("the model has no parameters that are trained: use the proxy 'logits', which needs none")
+        raise InputError(
+            "the model has no parameters that are trained: use the proxy 'logits', which needs none",
+            code="no-parameters",
+        )
 
     def one(parameters: dict[str, Tensor], x: Any, y: Tensor) -> tuple[Tensor, Tensor]:
         named = {name: value[None] for name, value in x.items()} if isinstance(x, Mapping) else {}
@@ -130,7 +141,8 @@ def exact_gradients(model: nn.Module, loss: str) -> tuple[int, Callable[[Any, Te
             reason = str(error).strip().splitlines()[0].rstrip(".")
             raise InputError(
                 f"exact gradients of this model cannot be computed for many examples at once ({reason}): "
-                "use the proxy 'logits' or 'features'"
+                "use the proxy 'logits' or 'features'",
+                code="exact-unsupported",
             ) from error
         return torch.cat([value.float().flatten(1) for value in found.values()], 1), outputs
 
@@ -149,5 +161,6 @@ def check_gradient_memory(model: nn.Module, n: int) -> None:
     if needed > free:
         raise InputError(
             f"exact gradients of {n} examples over {parameters} parameters take {needed / 1e9:.1f} GB, and "
-            f"{free / 1e9:.1f} GB are free: use the proxy 'logits' or 'features', or a smaller model"
+            f"{free / 1e9:.1f} GB are free: use the proxy 'logits' or 'features', or a smaller model",
+            code="memory",
         )

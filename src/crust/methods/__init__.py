@@ -1,7 +1,7 @@
 """Training methods by name: one file each, and this dictionary."""
 
 from crust.methods.co_teaching import CoTeaching
-from crust.methods.crust import Crust, CrustPaper
+from crust.methods.crust import Crust, CrustHalf, CrustPaper
 from crust.methods.crust_released import CrustReleased
 from crust.methods.d2l import D2L
 from crust.methods.decoupling import Decoupling
@@ -25,6 +25,7 @@ METHODS: dict[str, type[Method]] = {
     method.name: method
     for method in (
         Crust,
+        CrustHalf,
         CrustPaper,
         CrustReleased,
         Erm,

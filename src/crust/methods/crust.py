@@ -1,65 +1,81 @@
-"""CRUST with our own rule: the most central examples of each predicted class, mixed with each other.
+"""CRUST with our own rule: the most central examples of each predicted class, as many as seem to have right labels.
 
-Three changes to Algorithm 1, each measured (docs/methods/crust.md). The most central examples instead of medoids
-weighted by the sizes of their clusters, since a representative subset represents the noise too. The budget goes to the
-given labels, not to the predicted classes, so that a class which is seldom predicted does not starve. And partners come
-from the whole coreset, since most of the central examples are alone in their clusters.
+What the paper's frame is kept to: look at all gradients, group them by predicted class, choose central examples, train
+on those. How many are chosen follows from the run itself (`fraction="auto"`, `coreset_rules.SizedCoreset`): plain
+training while nothing is memorised, then everyone whose label the network agrees with or who is central in its group;
+the others are trained on by a bounded loss, as much as they are worth: on clean data nearly like all, where many labels
+are wrong not at all. docs/methods/crust.md has what each part is worth.
 
-`crust-paper` is the same method with the settings of the paper's Algorithm 1.
+`crust-half` is the same with a coreset of half of the examples (or any other share), mixed within itself, and
+`crust-paper` with the settings of the paper's Algorithm 1.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
+from torch import Tensor
 
 from crust.errors import InputError
 from crust.selection import Coreset
 from crust.training import coreset_rules
 from crust.training.context import Context
 from crust.training.epoch_scaling import warmup_of
-from crust.training.method import Batch, Method, Selection, Settings
+from crust.training.losses import bounded_cross_entropy, one_hot
+from crust.training.method import Batch, Method, Output, Selection, Settings
 from crust.training.mixup_batches import mix_with
 from crust.training.noise_estimation import Rate
 
+OTHERS_BOUND = 0.7  # q of the loss of those who are not members, as the authors of the loss have it
+
 
 class CrustSettings(Settings):
-    fraction: float | Literal["auto"] = 0.5  # of the training examples; auto: one minus the noise rate
-    noise_rate: Rate = "estimate"  # for auto: the share of wrong labels, or where to take it from
+    # how large: auto: as many as seem right, by what is held out; noise-rate: one minus the noise rate; or a share
+    fraction: float | Literal["auto", "noise-rate"] = "auto"
+    noise_rate: Rate = "estimate"  # the share of wrong labels, or where to take it from
     grouping: coreset_rules.Grouping = "prediction"
     selection: coreset_rules.Rule = "central"
     budget: coreset_rules.Budget = (
         "label"  # who gets its part of the fraction: every given label, so that none starves, or group
     )
     proxy: Literal["logits", "features", "exact"] = "logits"
+    memory: float = Field(0.8, ge=0, lt=1)  # auto: how much of what earlier passes said is kept
+    bound: Annotated[float, Field(ge=0, le=1)] | Literal["auto"] = "auto"  # auto: q of the members' bounded loss
+    others: Literal["bounded", "none"] = "bounded"  # auto: whether the others are trained on as much as they are worth
     weights: coreset_rules.Weights = "none"
-    mixup: Literal["coreset", "cluster", "none"] = "coreset"  # where an example's partner comes from
+    # where an example's partner comes from; auto: coreset for images, none for what is no image
+    mixup: Literal["auto", "coreset", "cluster", "none"] = "auto"
     mix_labels: bool = True  # False: an example keeps its own label
     alpha: float = Field(1.0, gt=0)  # of Beta(alpha, alpha)
     partners: int = Field(1, ge=1)
-    select_after: int | None = Field(None, ge=0)  # epochs on everything first; None: an eighth of all, from 1 to 5
-    select_every: int = Field(1, ge=1)
+    # epochs on everything first; None: until labels are memorised (auto), else an eighth of all, from 1 to 5
+    select_after: int | None = Field(None, ge=0)
+    select_every: int | None = Field(None, ge=1)  # None: every epoch, or as the passes of auto allow
 
 
 class Crust(Method):
     name = "crust"
-    summary = "the most central examples by predicted class in gradient space, mixed with each other"
+    summary = "the most central examples by predicted class in gradient space, as many as seem to have right labels"
     Settings = CrustSettings
     settings: CrustSettings
 
     def __init__(self, settings: CrustSettings):
         super().__init__(settings)
         fraction = self.settings.fraction
-        if fraction != "auto" and not 0 < fraction <= 1:
-            raise InputError(f"setting fraction is {fraction}: give one above 0 and up to 1, or auto")
-        if self.settings.budget == "label":
+        if not isinstance(fraction, str) and not 0 < fraction <= 1:
+            raise InputError(
+                f"setting fraction is {fraction}: give one above 0 and up to 1, or auto", code="fraction-range"
+            )
+        if self.settings.budget == "label" or fraction == "auto":
             self._check_budget()
-        self.estimates_itself = fraction != "auto"  # the noise rate then chooses nothing
+        self.estimates_itself = fraction != "noise-rate"  # else two short trainings estimate the rate first
         self.coreset: Coreset | None = None
         self.partners: NDArray[np.int64] | None = None
+        self.sized: coreset_rules.SizedCoreset | None = None  # fraction="auto"
+        self.members: NDArray[np.bool_] | None = None  # of the epoch's rows
 
     def _check_budget(self) -> None:
         """What goes by clusters needs medoids of groups, and so does facility location."""
@@ -67,30 +83,70 @@ class Crust(Method):
         other = {"selection": settings.selection in ("greedy", "random"), "weights": settings.weights == "cluster"}
         other["mixup"] = settings.mixup == "cluster"
         for name in (name for name, wrong in other.items() if wrong):
-            raise InputError(f"{name}={getattr(settings, name)} needs the clusters of whole groups: set budget=group")
+            raise InputError(
+                f"{name}={getattr(settings, name)} needs the clusters of whole groups: set budget=group and a fraction",
+                code="needs-clusters",
+            )
 
     def train_set_pass(self, epoch: int, epochs: int) -> str | None:
-        since = epoch - warmup_of(self.settings.select_after, epochs)
-        return self.settings.proxy if since >= 0 and since % self.settings.select_every == 0 else None
+        settings = self.settings
+        if settings.fraction == "auto":
+            due = coreset_rules.pass_due(epoch, epochs, settings.select_every)
+        else:
+            since = epoch - warmup_of(settings.select_after, epochs)
+            due = since >= 0 and since % (settings.select_every or 1) == 0
+        return settings.proxy if due else None
 
     def begin_epoch(self, context: Context) -> Selection | None:
+        self.partners = self.members = None
+        return self._by_size(context) if self.settings.fraction == "auto" else self._by_fraction(context)
+
+    def _by_size(self, context: Context) -> Selection:
+        """As many as seem to be right, and the others as much as they are worth."""
         settings = self.settings
-        self.partners = None
+        if self.sized is None:
+            self.sized = coreset_rules.SizedCoreset(context.n, settings.memory)
+        sized, facts = self.sized, {}
+        if self.train_set_pass(context.epoch, context.epochs) is not None:
+            known = context.noise_info.get("noise_rate")
+            sized.look(
+                context.evaluate_train_set(settings.proxy),
+                context.labels,
+                context.evaluate_validation(),
+                None if context.validation is None else context.validation.labels,
+                None if known is None else float(known.value),
+            )
+            if sized.ready(context.epoch, context.epochs, settings.select_after):
+                sized.choose(context.labels, grouping=settings.grouping, selection=settings.selection)
+            facts = sized.facts()
+        member = sized.member
+        worth = sized.worth if settings.others == "bounded" else 0.0
+        indices = np.arange(context.n) if worth else np.flatnonzero(member)
+        self.members = member[indices]
+        weights = np.where(self.members, 1.0, worth).astype(np.float32) if worth and not member.all() else None
+        if self._mixes(context):
+            self.partners = indices.copy()
+            mine = np.flatnonzero(self.members)
+            self.partners[mine] = context.rng("partners").permutation(indices[mine])
+        return Selection(indices, weights, self.partners, facts)
+
+    def _by_fraction(self, context: Context) -> Selection | None:
+        """A share that is given, or one minus the noise rate."""
+        settings = self.settings
         if context.epoch < warmup_of(settings.select_after, context.epochs):
-            if settings.mixup != "coreset":
+            if not self._mixes(context) or settings.mixup == "cluster":
                 return None
             self.partners = context.rng("partners").permutation(context.n)  # the coreset is everyone as yet
             return Selection(np.arange(context.n), partners=self.partners)
         facts: dict[str, Any] = {}
         if self.train_set_pass(context.epoch, context.epochs) or self.coreset is None:
-            fraction = self._fraction(context)
             seen = context.evaluate_train_set(settings.proxy)
             self.coreset = coreset_rules.choose(
                 seen.proxies,
                 seen.predictions,
                 seen.losses,
                 context.labels,
-                fraction,
+                self._fraction(context),
                 grouping=settings.grouping,
                 selection=settings.selection,
                 seed=int(context.rng("selection").integers(2**31)),
@@ -103,14 +159,20 @@ class Crust(Method):
         return selection
 
     def _fraction(self, context: Context) -> float:
-        if self.settings.fraction != "auto":
-            return float(self.settings.fraction)
-        return float(np.clip(1.0 - context.noise_info["noise_rate"].value, 0.05, 1.0))
+        if isinstance(self.settings.fraction, str):
+            return float(np.clip(1.0 - context.noise_info["noise_rate"].value, 0.05, 1.0))
+        return float(self.settings.fraction)
+
+    def _mixes(self, context: Context) -> bool:
+        """Images gain by mixing; tables lose as often as they gain, and token ids cannot be mixed."""
+        if self.settings.mixup == "auto":
+            return len(context.train.shape) == 3
+        return self.settings.mixup != "none"
 
     def _draw(self, coreset: Coreset, context: Context) -> NDArray[np.int64] | None:
         """Partners for the members of the coreset, a row each."""
         rng, each = context.rng("partners"), self.settings.partners
-        if self.settings.mixup == "none":
+        if not self._mixes(context):
             return None
         if self.settings.mixup == "cluster":
             return coreset_rules.cluster_partners(coreset, rng, each)
@@ -123,26 +185,56 @@ class Crust(Method):
         partners = self.partners[batch.rows]
         return mix_with(batch, partners, context, alpha=settings.alpha, beta=settings.alpha, labels=settings.mix_labels)
 
+    def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
+        """Cross-entropy; of a coreset that sized itself a loss that is bounded the more, the more noise there is."""
+        if self.sized is None or self.members is None:
+            return super().losses(outputs, batch, context)
+        own = self.sized.bound if self.settings.bound == "auto" else float(self.settings.bound)
+        bounds = np.where(self.members[batch.rows], own, OTHERS_BOUND).astype(np.float32)
+        target = one_hot(batch.y, context.classes) if batch.target is None else batch.target
+        return [bounded_cross_entropy(outputs[0].logits, target, context.tensor(bounds), batch.weight)]
+
     def state(self) -> dict[str, Any]:
-        return {} if self.coreset is None else {"coreset": self.coreset.arrays()}
+        found: dict[str, Any] = {} if self.coreset is None else {"coreset": self.coreset.arrays()}
+        return found if self.sized is None else found | {"sized": self.sized.state()}
 
     def load_state(self, state: dict[str, Any]) -> None:
         self.coreset = Coreset.from_arrays(state["coreset"]) if "coreset" in state else None
+        if "sized" in state:
+            self.sized = coreset_rules.SizedCoreset(len(state["sized"]["member"]), self.settings.memory)
+            self.sized.load(state["sized"])
 
 
-class CrustPaperSettings(CrustSettings):
-    fraction: float | Literal["auto"] = 0.5
+class CrustHalfSettings(CrustSettings):
+    fraction: float | Literal["auto", "noise-rate"] = 0.5
+    memory: float = Field(0.0, ge=0, lt=1)
+    bound: Annotated[float, Field(ge=0, le=1)] | Literal["auto"] = 0.0
+    others: Literal["bounded", "none"] = "none"
+    mixup: Literal["auto", "coreset", "cluster", "none"] = "coreset"
+    select_every: int | None = Field(1, ge=1)
+
+
+class CrustHalf(Crust):
+    """`crust` with a coreset of a fixed size, mixed within itself: what `crust` was before it found its own size."""
+
+    name = "crust-half"
+    summary = "the most central half by predicted class in gradient space, mixed with each other"
+    Settings = CrustHalfSettings
+
+
+class CrustPaperSettings(CrustHalfSettings):
+    fraction: float | Literal["auto", "noise-rate"] = 0.5
     selection: coreset_rules.Rule = "greedy"
     budget: coreset_rules.Budget = "group"
     weights: coreset_rules.Weights = "cluster"
-    mixup: Literal["coreset", "cluster", "none"] = "cluster"
+    mixup: Literal["auto", "coreset", "cluster", "none"] = "cluster"
     alpha: float = Field(1.0, gt=0)  # of Beta(alpha, alpha); the paper does not say
     partners: int = Field(1, ge=1)  # |R_j|
     select_after: int | None = Field(0, ge=0)
 
 
 class CrustPaper(Crust):
-    """`crust` with the settings of Algorithm 1: medoids by predicted class, cluster weights, cluster mixup."""
+    """`crust-half` with the settings of Algorithm 1: medoids by predicted class, cluster weights, cluster mixup."""
 
     name = "crust-paper"
     summary = "Algorithm 1 of the paper as written: facility location by predicted class, weights, cluster mixup"

@@ -3,7 +3,7 @@
 All return logits. Weights depend on the seed alone, and no random state of the program is touched.
 """
 
-from crust.models.build import MODELS, build_model, preprocessing, settings_of
+from crust.models.build import MODELS, build_model, settings_of
 from crust.models.networks import ResNet, mlp, small_cnn
 
-__all__ = ["MODELS", "ResNet", "build_model", "mlp", "preprocessing", "settings_of", "small_cnn"]
+__all__ = ["MODELS", "ResNet", "build_model", "mlp", "settings_of", "small_cnn"]

@@ -1,7 +1,8 @@
-"""`build_model`: a network by its name."""
+"""`build_model`: a network by its name, ours or any of timm."""
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -11,10 +12,7 @@ import torch
 from torch import nn
 
 from crust.errors import InputError, choices
-from crust.models.networks import ResNet, check_count, mlp, small_cnn
-from crust.models.timm_models import TIMM, timm_config, timm_model
-
-__all__ = ["MODELS", "build_model", "preprocessing", "settings_of"]
+from crust.models.networks import ResNet, check_count, image_channels, mlp, small_cnn
 
 # Every network by its name; a builder takes the shape of an example, the number of outputs and its own settings.
 MODELS: dict[str, Callable[..., nn.Module]] = {
@@ -50,7 +48,7 @@ def build_model(name: str, *, in_shape: Sequence[int], classes: int, seed: int =
     shape = tuple(check_count(size, "in_shape") for size in in_shape)
     check_count(classes, "classes")
     if isinstance(seed, bool) or not hasattr(seed, "__index__") or not 0 <= int(seed) < 2**63:
-        raise InputError(f"seed has the value {seed!r}: give a whole number of at least 0")
+        raise InputError(f"seed has the value {seed!r}: give a whole number of at least 0", code="seed-range")
     if isinstance(name, str) and name.startswith(TIMM) and name != TIMM:
         builder: Callable[..., nn.Module] = partial(timm_model, name.removeprefix(TIMM))
     else:
@@ -58,7 +56,9 @@ def build_model(name: str, *, in_shape: Sequence[int], classes: int, seed: int =
         known = settings_of(name)
         for setting in settings:
             if not known:
-                raise InputError(f"{name} has no settings, but {setting!r} is given: leave it out")
+                raise InputError(
+                    f"{name} has no settings, but {setting!r} is given: leave it out", code="unknown-setting"
+                )
             choices(setting, known, f"setting of {name}")
     # The generator of the CPU alone: torch.manual_seed would also seed every GPU.
     with torch.random.fork_rng(devices=[]), torch.device("cpu"):
@@ -81,25 +81,47 @@ def settings_of(name: str) -> dict[str, Any]:
     return {p.name: p.default for p in parameters if p.kind == p.KEYWORD_ONLY and p.name not in fixed}
 
 
-def preprocessing(model: str | nn.Module) -> dict[str, Any] | None:
-    """How a network of timm wants its images: size, mean, standard deviation, interpolation, crop.
+TIMM = "timm:"
 
-    Args:
-        model: `timm:NAME`, before the network is built, or a network from `build_model`.
 
-    Returns:
-        The keywords of `timm.data.create_transform`; None for networks that take images as they are.
+def timm_model(
+    name: str, in_shape: Sequence[int], classes: int, *, pretrained: bool = False, **settings: Any
+) -> nn.Module:
+    """Build a network of timm for images of a shape; its published weights only where they are asked for."""
+    import timm
 
-    Example:
-        >>> preprocessing("timm:resnet18")["input_size"]
-        (3, 224, 224)
-        >>> preprocessing("resnet32") is None
-        True
-    """
-    from timm.data import resolve_data_config, resolve_model_data_config
+    channels = image_channels(in_shape, TIMM + name)
+    config = None if ":" in name else timm_config(name)
+    # Transformers with a table of positions must know the size of the images; others take any.
+    if config is not None and config.fixed_input_size and tuple(in_shape[1:]) != tuple(config.input_size[1:]):
+        settings = {"img_size": tuple(in_shape[1:]), **settings}
+    try:
+        return timm.create_model(name, pretrained=pretrained, num_classes=classes, in_chans=channels, **settings)
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+        if pretrained or ":" in name:
+            raise InputError(
+                f"{TIMM}{name} could not be loaded with its weights ({reason}): "
+                "check the connection, or start from random weights with pretrained=False",
+                code="download",
+            ) from error
+        raise InputError(
+            f"{TIMM}{name} could not be built for images of shape {in_shape}: {reason}", code="bad-model"
+        ) from error
 
-    if isinstance(model, nn.Module):
-        return dict(resolve_model_data_config(model)) if hasattr(model, "pretrained_cfg") else None
-    if not model.startswith(TIMM):
-        return None
-    return dict(resolve_data_config(pretrained_cfg=timm_config(model.removeprefix(TIMM)).to_dict()))
+
+def timm_config(name: str) -> Any:
+    """timm's record of a network: the size of its images, their mean and so on."""
+    import timm
+    from timm.models import PretrainedCfg
+
+    architecture, _, tag = name.partition(".")
+    known = timm.list_models()
+    if architecture not in known:
+        nearest = difflib.get_close_matches(architecture, known, n=3, cutoff=0.4)
+        hint = f"did you mean {' or '.join(nearest)}?" if nearest else "timm.list_models() shows all"
+        raise InputError(f"timm has no model {architecture!r}: {hint}", code="unknown-model")
+    if tag:
+        weights = timm.list_pretrained(f"{architecture}.*")
+        choices(tag, [full.partition(".")[2] for full in weights], f"weights of {architecture}")
+    return timm.get_pretrained_cfg(name) or PretrainedCfg(input_size=(3, 224, 224))

@@ -16,9 +16,6 @@ from torch.nn.functional import avg_pool2d, pad, relu
 
 from crust.errors import InputError
 
-__all__ = ["ResNet", "mlp", "small_cnn"]
-
-
 Network = TypeVar("Network", bound=nn.Module)
 
 
@@ -27,24 +24,30 @@ def image_channels(in_shape: Sequence[int], name: str) -> int:
     if len(in_shape) != 3:
         raise InputError(
             f"{name} needs images of shape (channels, height, width), but an example has shape {tuple(in_shape)}: "
-            "use the model mlp"
+            "use the model mlp",
+            code="input-shape",
         )
     if min(in_shape[1:]) < 8:
-        raise InputError(f"{name} needs images of at least 8x8, but they are {in_shape[1]}x{in_shape[2]}: use mlp")
+        raise InputError(
+            f"{name} needs images of at least 8x8, but they are {in_shape[1]}x{in_shape[2]}: use mlp",
+            code="input-shape",
+        )
     return in_shape[0]
 
 
 def check_count(value: Any, what: str) -> int:
     """A whole number of at least 1; anything else is refused."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < 1:
-        raise InputError(f"{what} has the value {value!r}: give a whole number of at least 1")
+        raise InputError(f"{what} has the value {value!r}: give a whole number of at least 1", code="count-range")
     return int(value)
 
 
 def dropout_layers(share: Any) -> list[nn.Module]:
     """The dropout layer, where there is one."""
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share < 1:
-        raise InputError(f"dropout has the value {share!r}: give a share of at least 0 and below 1")
+        raise InputError(
+            f"dropout has the value {share!r}: give a share of at least 0 and below 1", code="dropout-range"
+        )
     return [nn.Dropout(share)] if share else []
 
 
@@ -80,7 +83,9 @@ class ResNet(nn.Module):
     def __init__(self, in_shape: Sequence[int], classes: int, depth: int):
         super().__init__()
         if depth < 8 or depth % 6 != 2:
-            raise InputError(f"no ResNet has a depth of {depth}: use 6n + 2, such as 8, 14, 20 or 32")
+            raise InputError(
+                f"no ResNet has a depth of {depth}: use 6n + 2, such as 8, 14, 20 or 32", code="depth-range"
+            )
         channels = image_channels(in_shape, f"resnet{depth}")
         self.conv = nn.Conv2d(channels, 16, 3, padding=1, bias=False)
         self.norm = nn.BatchNorm2d(16)

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from crust.errors import InputError, choices
 from crust.noise.transition_matrices import Rng, check_matrix, check_rate, draw_derangement
 
-__all__ = ["instance_noise", "noisify", "released_labels"]
-
 FLIP_RATE_SPREAD = 0.1  # of the flip rates of single examples, around the noise rate (Xia et al. 2020)
 
 
@@ -80,12 +78,14 @@ def instance_noise(
     clean = check_range(labels, classes)
     x = np.asarray(features)
     if x.dtype.kind not in "biuf":
-        raise InputError(f"the features hold {x.dtype}, not numbers: instance noise needs numbers")
+        raise InputError(f"the features hold {x.dtype}, not numbers: instance noise needs numbers", code="not-numbers")
     if len(x) != len(clean):
-        raise InputError(f"there are {len(x)} rows of features and {len(clean)} labels: give one label a row")
+        raise InputError(
+            f"there are {len(x)} rows of features and {len(clean)} labels: give one label a row", code="labels-length"
+        )
     x = x.reshape(len(x), -1)
     if not np.isfinite(x).all():
-        raise InputError("the features hold values that are no finite numbers: fill them in first")
+        raise InputError("the features hold values that are no finite numbers: fill them in first", code="not-finite")
     if rate == 0:
         return clean.copy()  # what is cut off at 0 would otherwise leave a mean rate of 0.08
     flip = _flip_rates(rate, len(clean), rng)
@@ -150,11 +150,16 @@ def check_range(labels: Any, classes: int) -> NDArray[np.int64]:
     """Labels as int64 from 0 to C − 1, or one sentence."""
     found = np.asarray(labels)
     if found.ndim != 1:
-        raise InputError(f"the labels have shape {found.shape}: give one a row, shape (n,)")
+        raise InputError(f"the labels have shape {found.shape}: give one a row, shape (n,)", code="labels-shape")
     if found.dtype.kind not in "biu" and found.size:
-        raise InputError(f"the labels hold {found.dtype}: noise needs whole numbers from 0 to {classes - 1}")
+        raise InputError(
+            f"the labels hold {found.dtype}: noise needs whole numbers from 0 to {classes - 1}", code="labels-type"
+        )
     found = found.astype(np.int64)
     bad = np.flatnonzero((found < 0) | (found >= classes))
     if bad.size:
-        raise InputError(f"label {found[bad[0]]} of row {bad[0]} is out of range: labels go from 0 to {classes - 1}")
+        raise InputError(
+            f"label {found[bad[0]]} of row {bad[0]} is out of range: labels go from 0 to {classes - 1}",
+            code="label-range",
+        )
     return found

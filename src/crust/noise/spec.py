@@ -17,8 +17,6 @@ from crust.errors import InputError, choices
 from crust.noise.sample import check_range, instance_noise, noisify, released_labels
 from crust.noise.transition_matrices import MATRICES, Matrix, check_matrix, check_rate, transition_matrix
 
-__all__ = ["NAMES", "NoiseSpec", "NoisyLabels", "make_noisy_labels", "parse_noise"]
-
 # What the released code of CRUST draws, number for number, and its own names for it.
 RELEASED = {"symmetric-released": "agnostic", "derangement-released": "asym"}
 NAMES = (*MATRICES, "instance", *RELEASED, "matrix")
@@ -122,7 +120,7 @@ def make_noisy_labels(
     T: Matrix | None = None
     if spec.name == "instance":
         if features is None:
-            raise InputError("instance noise depends on the examples: give their features")
+            raise InputError("instance noise depends on the examples: give their features", code="missing-features")
         noisy = instance_noise(features, clean, spec.rate or 0.0, classes, rng)
     elif spec.name in RELEASED:
         noisy = released_labels(clean, RELEASED[spec.name], spec.rate or 0.0, classes, seed)
@@ -168,7 +166,7 @@ class NoisyLabels:
         """Write a .npz file, whole or not at all; `crust train --labels FILE:labels` reads it too."""
         path = Path(path)
         if path.suffix != ".npz":
-            raise InputError(f"{path} cannot hold labels: give a name that ends in .npz")
+            raise InputError(f"{path} cannot hold labels: give a name that ends in .npz", code="file-suffix")
         about = {"what": "noise", "spec": self.spec, "seed": self.seed, "classes": self.classes, "hash": self.hash}
         arrays: dict[str, Any] = {"labels": self.labels, "about": np.array(json.dumps(about))}
         if self.matrix is not None:
@@ -180,7 +178,7 @@ class NoisyLabels:
         """Read what `save` wrote; a file that was cut off or changed is refused."""
         path = Path(path)
         if not path.is_file():
-            raise InputError(f"there is no file {path}: check the path")
+            raise InputError(f"there is no file {path}: check the path", code="missing-file")
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 about = json.loads(str(archive["about"]))
@@ -190,18 +188,25 @@ class NoisyLabels:
         except Exception:  # a broken archive raises all kinds of errors, and all mean the same
             whole = False
         if not whole:
-            raise InputError(f"{path} is no whole file of noisy labels: give what NoisyLabels.save wrote")
+            raise InputError(
+                f"{path} is no whole file of noisy labels: give what NoisyLabels.save wrote", code="damaged-file"
+            )
         return found
 
 
 def _read_matrix(path: Path) -> NDArray[Any]:
     if path.suffix.lower() not in (".npy", ".csv"):
-        raise InputError(f"cannot read a transition matrix from {str(path)!r}: give matrix:FILE.npy or matrix:FILE.csv")
+        raise InputError(
+            f"cannot read a transition matrix from {str(path)!r}: give matrix:FILE.npy or matrix:FILE.csv",
+            code="file-suffix",
+        )
     if not path.is_file():
-        raise InputError(f"there is no file {path}: check the path")
+        raise InputError(f"there is no file {path}: check the path", code="missing-file")
     try:
         if path.suffix.lower() == ".npy":
             return np.load(path, allow_pickle=False)
         return np.loadtxt(path, delimiter=",", ndmin=2, encoding="utf-8-sig")
     except (ValueError, OSError, EOFError):
-        raise InputError(f"{path} does not hold a table of numbers: write the transition matrix again") from None
+        raise InputError(
+            f"{path} does not hold a table of numbers: write the transition matrix again", code="damaged-file"
+        ) from None

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from crust.errors import InputError, choices
 
-__all__ = ["MATRICES", "transition_matrix"]
-
 log = logging.getLogger("crust.noise")
 
 Rng: TypeAlias = np.random.Generator | np.random.RandomState
@@ -74,7 +72,9 @@ def transition_matrix(
     build = MATRICES[choices(name, MATRICES, "noise")]
     rate, classes = check_rate(rate), _check_classes(classes)
     if name == "derangement" and rng is None:
-        raise InputError("derangement noise draws a permutation: give rng=numpy.random.default_rng(seed)")
+        raise InputError(
+            "derangement noise draws a permutation: give rng=numpy.random.default_rng(seed)", code="missing-rng"
+        )
     T = build(rate, classes, rng, superclasses)
     off = T - np.diag(np.diag(T))
     if rate > 0 and (off.max(axis=1) >= np.diag(T)).any():
@@ -87,15 +87,17 @@ def transition_matrix(
 def check_rate(rate: float | None) -> float:
     """The noise rate as a float from 0 to 1, or one sentence."""
     if rate is None or isinstance(rate, bool):
-        raise InputError("the noise has no rate: give one from 0 to 1, as in symmetric:0.5")
+        raise InputError("the noise has no rate: give one from 0 to 1, as in symmetric:0.5", code="missing-rate")
     try:
         value = float(rate)
     except (TypeError, ValueError):
         raise InputError(
-            f"the noise rate {rate!r} is not a number: give one from 0 to 1, as in symmetric:0.5"
+            f"the noise rate {rate!r} is not a number: give one from 0 to 1, as in symmetric:0.5", code="rate-range"
         ) from None
     if not 0 <= value <= 1:
-        raise InputError(f"the noise rate is {value:g}: give one from 0 to 1, such as 0.5 for half of the labels")
+        raise InputError(
+            f"the noise rate is {value:g}: give one from 0 to 1, such as 0.5 for half of the labels", code="rate-range"
+        )
     return value
 
 
@@ -104,23 +106,38 @@ def check_matrix(T: Any, classes: int | None = None) -> Matrix:
     try:
         T = np.array(T, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError("the transition matrix does not hold numbers: give a square array of chances") from None
+        raise InputError(
+            "the transition matrix does not hold numbers: give a square array of chances", code="not-numbers"
+        ) from None
     if T.ndim != 2 or T.shape[0] != T.shape[1] or len(T) < 2:
-        raise InputError(f"the transition matrix has shape {T.shape}: give a square one, a row and a column a class")
+        raise InputError(
+            f"the transition matrix has shape {T.shape}: give a square one, a row and a column a class",
+            code="not-square",
+        )
     if classes is not None and len(T) != classes:
-        raise InputError(f"the transition matrix is for {len(T)} classes, but there are {classes}: give one that fits")
+        raise InputError(
+            f"the transition matrix is for {len(T)} classes, but there are {classes}: give one that fits",
+            code="classes-count",
+        )
     if not (np.isfinite(T).all() and (T >= 0).all()):
-        raise InputError("the transition matrix has entries that are negative or no numbers: give chances from 0 to 1")
+        raise InputError(
+            "the transition matrix has entries that are negative or no numbers: give chances from 0 to 1",
+            code="not-probabilities",
+        )
     sums = T.sum(axis=1)
     bad = int(np.argmax(np.abs(sums - 1)))
     if abs(sums[bad] - 1) > 1e-6:
-        raise InputError(f"row {bad} of the transition matrix sums to {sums[bad]:.6g}: rows must sum to 1")
+        raise InputError(
+            f"row {bad} of the transition matrix sums to {sums[bad]:.6g}: rows must sum to 1", code="not-probabilities"
+        )
     return T
 
 
 def _check_classes(classes: int | None) -> int:
     if not isinstance(classes, (int, np.integer)) or isinstance(classes, bool) or classes < 2:
-        raise InputError(f"the number of classes is {classes!r}: noise needs a whole number of at least 2")
+        raise InputError(
+            f"the number of classes is {classes!r}: noise needs a whole number of at least 2", code="classes-count"
+        )
     return int(classes)
 
 
@@ -152,7 +169,9 @@ def _asymmetric_cifar100_superclass(rate: float, classes: int, rng: Rng | None, 
         superclasses = CIFAR100_SUPERCLASSES
     groups = np.asarray(superclasses)
     if groups.shape != (classes,):
-        raise InputError(f"{groups.size} superclasses are given for {classes} classes: give one a class")
+        raise InputError(
+            f"{groups.size} superclasses are given for {classes} classes: give one a class", code="superclasses-length"
+        )
     return _flips(rate, _next_of_group(groups))
 
 
@@ -194,7 +213,10 @@ def _next_of_group(groups: NDArray[Any]) -> NDArray[np.int64]:
 def _exactly(expected: int, classes: int, name: str) -> None:
     if classes != expected:
         hint = "; or give superclasses" if name.endswith("superclass") else ""
-        raise InputError(f"{name} noise is for {expected} classes, but there are {classes}: use pair-flip{hint}")
+        raise InputError(
+            f"{name} noise is for {expected} classes, but there are {classes}: use pair-flip{hint}",
+            code="classes-count",
+        )
 
 
 MATRICES: dict[str, Callable[[float, int, Rng | None, Any], Matrix]] = {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crust.data.image_files import in_threads
+from crust.data.image_folder import in_threads
 from crust.data.labels import column_codes
 from crust.errors import CrustError
 from crust.report.html.builder import UNFIT, Html

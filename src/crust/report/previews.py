@@ -113,7 +113,7 @@ def pictures_of(examples: Examples) -> Pictures:
 
 def files_of(root: Path, names: Mapping[int, str]) -> Pictures:
     """Image files below a folder by their position, as large as they are; some of them may be gone, but not all."""
-    from crust.data.image_files import check_inside, open_image
+    from crust.data.image_folder import check_inside, open_image
 
     for name in names.values():
         check_inside(name)

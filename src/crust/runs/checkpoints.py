@@ -44,17 +44,6 @@ class Reopened:
         folder: the run's folder.
         train: the training examples with the labels that the run was given, as it was given them.
         truth: the true labels as numbers, where they are known.
-
-    Example:
-        >>> import tempfile
-        >>> from crust import data
-        >>> from crust.fitting import fit
-        >>> digits = data.load("digits", limit=100).train
-        >>> folder = tempfile.mkdtemp()
-        >>> _ = fit("mlp", digits, method="erm", epochs=2, run_dir=folder, keep_every=1)
-        >>> run = Reopened(folder, digits)
-        >>> run.epochs, len(run.examples)
-        ([0, 1, 2], 94)
     """
 
     def __init__(self, folder: str | Path, train: Examples, truth: NDArray[np.int64] | None = None):
@@ -63,10 +52,14 @@ class Reopened:
         if not self.config["built"]:
             raise InputError(
                 f"the run in {folder} trained a network of your own, a {self.config['model']}: "
-                "use crust.theory from Python"
+                "use crust.theory from Python",
+                code="own-model",
             )
         if train.fingerprint() != self.config["data"]:
-            raise InputError(f"the data is not what the run in {folder} was trained on: give the same data and labels")
+            raise InputError(
+                f"the data is not what the run in {folder} was trained on: give the same data and labels",
+                code="other-data",
+            )
         self.method = self.config["method"]
         kind = METHODS[self.method]
         known = {**self.config["experiment"], **self.config["settings"]}
@@ -98,7 +91,10 @@ class Reopened:
             except InputError:
                 if epochs is not None or all(epoch in self.epochs for epoch in wanted):
                     raise
-        raise InputError(f"the run in {self.folder} removes its checkpoints faster than they are read: name --epochs")
+        raise InputError(
+            f"the run in {self.folder} removes its checkpoints faster than they are read: name --epochs",
+            code="missing-checkpoint",
+        )
 
     def sample(self, points: int) -> NDArray[np.int64]:
         """The same few training examples for all epochs, at random."""
@@ -156,7 +152,8 @@ class Reopened:
             there = ", ".join(map(str, self.epochs))
             raise InputError(
                 f"the run in {self.folder} has no checkpoint of epoch {epoch}, only of {there}: "
-                "choose among these, or train with --keep-every N to keep more"
+                "choose among these, or train with --keep-every N to keep more",
+                code="missing-checkpoint",
             )
         content = checkpoint.read(self.folder.checkpoint_dir / f"{epoch:06d}")
         self._held[epoch] = {"networks": content["networks"][:1], "method": content["method"]}
@@ -191,7 +188,8 @@ def reopen(
         return Reopened(folder, examples, truth)
     if spec is None and run.trained_by is None:
         raise InputError(
-            f"{run} does not say what it was trained on, as runs of crust train do: use crust.theory from Python"
+            f"{run} does not say what it was trained on, as runs of crust train do: use crust.theory from Python",
+            code="unknown-data",
         )
     examples, truth = examples_of_spec(run.spec() if spec is None else spec, data_dir, human_labels)
     return Reopened(folder, examples, truth)

@@ -29,7 +29,10 @@ def options_of(run: RunFolder, data: str | None = None, data_dir: str | None = N
     if data_dir is not None:
         options["data_dir"] = data_dir
     if options.get("data") is None and run.trained_by != "spec":
-        raise InputError(f"{run} does not say what it was trained on, as runs of crust train do: name it with --data")
+        raise InputError(
+            f"{run} does not say what it was trained on, as runs of crust train do: name it with --data",
+            code="unknown-data",
+        )
     return options, int(settings.get("seed", 0))
 
 
@@ -77,7 +80,9 @@ def looks_of_file(data: str, n: int) -> Looks:
         try:
             lines = _texts_of_file(path)
         except OSError as error:
-            raise InputError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
+            raise InputError(
+                f"cannot read {path}: {(error.strerror or str(error)).lower()}", code="cannot-read"
+            ) from None
         count, found = len(lines), Rows(["text"], lambda index: [lines[index]])
     elif path.suffix.lower() in matrix_io.TABLES:
         with matrix_io.reading(path):
@@ -89,7 +94,9 @@ def looks_of_file(data: str, n: int) -> Looks:
         found = _looks_of_array(values, path.name)
         count = len(values)
     if count != n:
-        raise InputError(f"{path.name} has {count:,} examples, but there are {n:,} labels: give the same ones")
+        raise InputError(
+            f"{path.name} has {count:,} examples, but there are {n:,} labels: give the same ones", code="labels-length"
+        )
     return found
 
 
@@ -108,7 +115,8 @@ def _looks_of_array(values: Any, name: str) -> Looks:
     if values.dtype.kind not in "biuf" or (values.ndim != 2 and not is_image(values.shape[1:])):
         raise InputError(
             f"{name} has shape {values.shape} of {values.dtype}, which is neither features nor images: give numbers of "
-            "shape (n, features), (n, height, width), or images with 1, 3 or 4 channels"
+            "shape (n, features), (n, height, width), or images with 1, 3 or 4 channels",
+            code="array-shape",
         )
     return numbers_of(values) if values.ndim == 2 else Pictures(lambda index: as_image(values[index]))
 
@@ -119,7 +127,9 @@ def _looks_of_files(run: RunFolder, root: Path, table: Any) -> Looks:
     from crust.report.previews import files_of
 
     if "id" not in table:
-        raise InputError(f"the audit does not name the files of {root}: train again with crust train {root}")
+        raise InputError(
+            f"the audit does not name the files of {root}: train again with crust train {root}", code="missing-ids"
+        )
     base = train_root(root)
     position = dict(zip(table["index"].tolist(), table["id"].astype(str).tolist(), strict=True))
     found = files_of(base, position | _files_moved(run, base, position))
@@ -130,8 +140,7 @@ def _looks_of_files(run: RunFolder, root: Path, table: Any) -> Looks:
 
 def _files_moved(run: RunFolder, base: Path, names: dict[int, str]) -> dict[int, str]:
     """Where files are that `crust apply --move` has moved since the audit."""
-    from crust.corrections import read_moves
-    from crust.corrections.move_image_files import done
+    from crust.corrections.move_image_files import done, read_moves
 
     try:
         moves = read_moves(run.moves_path)
@@ -151,7 +160,9 @@ def _training_examples(run: RunFolder, options: dict[str, Any], seed: int, data_
     else:
         examples = examples_of_spec(run.spec(), data_dir)[0]
     if examples.fingerprint() != run.config().get("data"):
-        raise InputError(f"{options.get('data')} is not what the run in {run} was trained on: name it with --data")
+        raise InputError(
+            f"{options.get('data')} is not what the run in {run} was trained on: name it with --data", code="other-data"
+        )
     return examples
 
 
@@ -186,7 +197,9 @@ def _make_noise(bundle: Bundle, text: str, seed: int) -> NoisyLabels:
     examples, features = bundle.train, None
     if parse_noise(text).name == "instance":
         if examples.kind == "dataset":
-            raise InputError("instance noise needs the examples in memory: use another noise, or a --limit")
+            raise InputError(
+                "instance noise needs the examples in memory: use another noise, or a --limit", code="not-in-memory"
+            )
         features = examples.inputs.numpy()
         if features.dtype.kind == "u":
             features = features / 255.0
@@ -218,7 +231,9 @@ def labels_of_spec(
     kind, _, name = labels.partition(":")
     if kind == "human":
         if human_labels is None:
-            raise InputError(f"labels {labels} need people's labels: name their .npz with human_labels")
+            raise InputError(
+                f"labels {labels} need people's labels: name their .npz with human_labels", code="missing-human-labels"
+            )
         from crust.data import read_labels
 
         return read_labels(f"{human_labels}:{name}", bundle.total, bundle.train.classes, bundle.rows), truth

@@ -103,33 +103,37 @@ class RunFolder:
         import yaml
 
         if not self.path.is_dir():
-            raise InputError(f"there is no folder {self}: give the folder of a run")
+            raise InputError(f"there is no folder {self}: give the folder of a run", code="missing-folder")
         if not self.config_path.is_file():
-            raise InputError(f"{self} holds no run: give the folder of one")
+            raise InputError(f"{self} holds no run: give the folder of one", code="no-run")
         try:
             found = yaml.safe_load(self.config_path.read_text(encoding="utf-8"))
             if not isinstance(found, dict) or "method" not in found:
                 raise ValueError("it is no config")
         except (OSError, UnicodeDecodeError, yaml.YAMLError, ValueError) as error:
             reason = getattr(error, "strerror", None) or " ".join(str(error).split())
-            raise InputError(f"{self} holds no run ({reason}): give the folder of one") from None
+            raise InputError(f"{self} holds no run ({reason}): give the folder of one", code="no-run") from None
         self._refuse_earlier_version(found)
         return found
 
     def _refuse_earlier_version(self, config: dict[str, Any]) -> None:
         if "drops" in (config.get("experiment") or {}):  # what lr_milestones was called
-            raise InputError(f"the run in {self} is of an earlier version of crust: train it again")
+            raise InputError(f"the run in {self} is of an earlier version of crust: train it again", code="old-run")
 
     def audit(self) -> tuple[pd.DataFrame, list[Any]]:
         """The audit's table that a finished run has left, and the classes in the order of their numbers."""
         config = self.config()
         if not self.audit_path.is_file():
-            raise InputError(f"{self} holds no audit yet: let the run end with crust train --resume -o {self}")
+            raise InputError(
+                f"{self} holds no audit yet: let the run end with crust train --resume -o {self}", code="no-audit"
+            )
         try:
             table = self.audit_table()
             classes = list(config["classes"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InputError(f"the audit in {self} cannot be read: {' '.join(str(error).split())}") from None
+            raise InputError(
+                f"the audit in {self} cannot be read: {' '.join(str(error).split())}", code="bad-audit"
+            ) from None
         self._check_audit(table, classes)
         return table, classes
 
@@ -148,33 +152,25 @@ class RunFolder:
         again = f"copy {self.audit_path.name} and {self.config_path.name} from the same run again"
         lacking = [name for name in NEEDED if name not in table]
         if lacking:
-            raise InputError(f"the audit in {self} has no column {lacking[0]!r}: {again}")
+            raise InputError(f"the audit in {self} has no column {lacking[0]!r}: {again}", code="bad-audit")
         if not len(table):
-            raise InputError(f"the audit in {self} has no rows: {again}")
+            raise InputError(f"the audit in {self} has no rows: {again}", code="bad-audit")
         for name in ("given_label", "predicted_label"):
             odd = table[name][~table[name].isin(classes)]
             if len(odd):
                 what = f"the {name} {str(odd.iloc[0])!r}, which is none of the run's classes"
-                raise InputError(f"the audit in {self} has {what}: {again}")
+                raise InputError(f"the audit in {self} has {what}: {again}", code="bad-audit")
 
     def history(self) -> History:
         """What was measured, epoch by epoch."""
         from crust.training.recorder import History
 
         if not self.history_path.is_file():
-            raise InputError(f"{self} holds no history: give the folder of a finished run")
+            raise InputError(f"{self} holds no history: give the folder of a finished run", code="no-history")
         return History.load(self.history_path)
 
     def seconds(self) -> float:
-        """How long the training took.
-
-        Example:
-            >>> import tempfile
-            >>> run = RunFolder(tempfile.mkdtemp())
-            >>> _ = run.history_path.write_text('{"epoch": 0, "seconds": {"epoch": 2.0, "selection": 1.0}}\\n')
-            >>> run.seconds()
-            2.0
-        """
+        """How long the training took."""
         parts = [line.get("seconds", {}) for line in self.history()]
         # selection is a part of the epoch
         return float(sum(value for part in parts for name, value in part.items() if name != "selection"))
@@ -187,7 +183,7 @@ class RunFolder:
         try:
             return load_file(self.model_path)
         except (OSError, SafetensorError) as error:
-            raise InputError(f"{self} holds no finished run: {error}") from None
+            raise InputError(f"{self} holds no finished run: {error}", code="unfinished-run") from None
 
     def recipe(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What `crust train` was asked for: options, which name the data, and settings."""
@@ -200,7 +196,9 @@ class RunFolder:
         try:
             return dict(json.loads(self.spec_path.read_text(encoding="utf-8")))
         except (OSError, ValueError):
-            raise InputError(f"{self.spec_path} does not say what was run: give the specification of the run") from None
+            raise InputError(
+                f"{self.spec_path} does not say what was run: give the specification of the run", code="unknown-data"
+            ) from None
 
     def encoding(self) -> dict[str, Any]:
         """How `crust train` has read the data, so that new data is read in the same way."""
@@ -209,7 +207,8 @@ class RunFolder:
         except (OSError, ValueError):
             raise InputError(
                 f"{self} does not say how its data was read, as runs of crust train do: "
-                "predict from Python with crust.load(run).predict(data)"
+                "predict from Python with crust.load(run).predict(data)",
+                code="unknown-data",
             ) from None
 
     def verified(self) -> dict[str, Any] | None:
@@ -226,7 +225,9 @@ class RunFolder:
 
         place = self.review_path if path is None else path
         if not new and not place.is_file():
-            raise InputError(f"{self} has no review yet: begin one with crust review {shlex.quote(str(self))}")
+            raise InputError(
+                f"{self} has no review yet: begin one with crust review {shlex.quote(str(self))}", code="no-review"
+            )
         return Store(place, run_key(table, classes), table["index"].tolist(), len(classes))
 
     # ------------------------------------------------------------ begun and finished
@@ -257,14 +258,16 @@ class RunFolder:
             made_with = {"versions": versions()}
         else:
             if not resume:
-                raise InputError(f"{self} holds a run already: resume it, or choose another folder")
+                raise InputError(f"{self} holds a run already: resume it, or choose another folder", code="run-exists")
             self._load_checkpoint(found, config, recorder)
             made_with = versions_so_far(self._written_config(), self.path) if processes.first else {}
         if processes.first:
             try:
                 self.path.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise InputError(f"cannot make the folder {self}: {error.strerror or error}") from None
+                raise InputError(
+                    f"cannot make the folder {self}: {error.strerror or error}", code="cannot-write"
+                ) from None
             for path, write in self._at_begin.items():
                 if found is None or not path.exists():
                     write()
@@ -276,11 +279,15 @@ class RunFolder:
         self._refuse_earlier_version(found["identity"])
         changed = _differences(found["identity"], json.loads(json.dumps(config)))
         if changed:
-            raise InputError(f"the run in {self} cannot go on, since this has changed: {', '.join(changed)}")
+            raise InputError(
+                f"the run in {self} cannot go on, since this has changed: {', '.join(changed)}", code="changed-settings"
+            )
         try:
             recorder.load(found)
         except RuntimeError as error:
-            raise InputError(f"the run in {self} had another model: {str(error).splitlines()[0]}") from None
+            raise InputError(
+                f"the run in {self} had another model: {str(error).splitlines()[0]}", code="other-model"
+            ) from None
 
     def finish(self, result: Result) -> None:
         """Leave the kept model and the audit; and what was found out about the noise, beside the settings."""
@@ -327,12 +334,7 @@ def json_value(value: Any) -> Any:
 
 
 def versions() -> dict[str, Any]:
-    """The versions of what computes, the platform, and the number of threads: none of it makes a run another run.
-
-    Example:
-        >>> sorted(versions())
-        ['crust', 'numpy', 'platform', 'python', 'threads', 'torch']
-    """
+    """The versions of what computes, the platform, and the number of threads: none of it makes a run another run."""
     import numpy as np
     import torch
 
@@ -351,14 +353,7 @@ def versions() -> dict[str, Any]:
 def versions_so_far(begun: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The record of a run that goes on: what it was begun with, and all that was different later; says so.
 
-    Args:
-        begun: `versions` and `resumed_with` of the run so far, as in its config.yaml; may be empty.
-        folder: the run's folder, for the message.
-
-    Example:
-        >>> now = versions()
-        >>> versions_so_far({"versions": now}, Path("runs/a")) == {"versions": now}
-        True
+    `begun` has `versions` and `resumed_with` of the run so far, as in its config.yaml; it may be empty.
     """
     now = versions()
     first, later = begun.get("versions") or now, list(begun.get("resumed_with") or [])

@@ -13,41 +13,18 @@ FILED = {"cifar10", "cifar100", "webvision"}  # datasets with a name and files
 FOLDER = Path(__file__).parent / "recipes"
 # What belongs to the command line; everything else in a recipe is a setting of the experiment or of the method.
 OPTIONS = (
-    "data",
-    "data_dir",
-    "test",
-    "label_column",
-    "image_size",
-    "limit",
-    "skip_broken",
-    "labels",
-    "true_labels",
-    "noise",
-    "model",
-    "method",
-    "validation",
-    "augment",
-    "trackers",
-)
+    "data", "data_dir", "test", "label_column", "image_size", "limit", "skip_broken", "labels", "true_labels", "noise",
+    "model", "method", "validation", "augment", "trackers",
+)  # fmt: skip
 
 
 def recipe_names() -> list[str]:
-    """The recipes that come with crust.
-
-    Example:
-        >>> recipe_names()
-        ['cifar10-paper', 'webvision-paper']
-    """
+    """The recipes that come with crust."""
     return sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 
 def read_recipe(recipe: str | Path) -> dict[str, Any]:
-    """A recipe from a file, or one of ours by name.
-
-    Example:
-        >>> read_recipe("cifar10-paper")["epochs"]
-        120
-    """
+    """A recipe from a file, or one of ours by name."""
     import yaml
 
     path = Path(recipe)
@@ -56,11 +33,13 @@ def read_recipe(recipe: str | Path) -> dict[str, Any]:
     try:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(f"cannot read the recipe {path}: {(error.strerror or str(error)).lower()}") from None
+        raise InputError(
+            f"cannot read the recipe {path}: {(error.strerror or str(error)).lower()}", code="cannot-read"
+        ) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is no YAML: {' '.join(str(error).split())}") from None
+        raise InputError(f"{path} is no YAML: {' '.join(str(error).split())}", code="bad-yaml") from None
     if not isinstance(found, dict):
-        raise InputError(f"{path} is no recipe: write one setting a line, such as epochs: 120")
+        raise InputError(f"{path} is no recipe: write one setting a line, such as epochs: 120", code="bad-recipe")
     return {str(name): value for name, value in found.items()}
 
 
@@ -82,7 +61,7 @@ def parse_settings(words: Iterable[str]) -> dict[str, Any]:
         name, equals, value = word.partition("=")
         name = name.strip().replace("-", "_")
         if not equals or not name:
-            raise InputError(f"--set {word} has no value: write --set {name or 'NAME'}=VALUE")
+            raise InputError(f"--set {word} has no value: write --set {name or 'NAME'}=VALUE", code="missing-value")
         try:
             found[name] = yaml.safe_load(value)
         except yaml.YAMLError:

@@ -49,7 +49,7 @@ class Result:
         if self.audit_rows is not None:
             return self.audit_rows.copy()
         if self.run_dir is None or not RunFolder(self.run_dir).audit_path.exists():
-            raise InputError("this run has kept no audit: train it to the end")
+            raise InputError("this run has kept no audit: train it to the end", code="no-audit")
         return RunFolder(self.run_dir).audit()[0]
 
     def predict(self, data: Any, *, batch_size: int = 128) -> NDArray[Any]:
@@ -103,11 +103,16 @@ def load(run_dir: str | Path, model: nn.Module | None = None) -> Result:
     config, weights = folder.config(), folder.weights()
     if model is None:
         if not config["built"]:
-            raise InputError(f"the run in {folder} trained a {config['model']} of yours: give such a network as model")
+            raise InputError(
+                f"the run in {folder} trained a {config['model']} of yours: give such a network as model",
+                code="own-model",
+            )
         shape = tuple(config["inputs"]["shape"])
         model = build_model(config["model"], in_shape=shape, classes=len(config["classes"]))
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
-        raise InputError(f"the weights in {folder} do not fit the model: {str(error).splitlines()[0]}") from None
+        raise InputError(
+            f"the weights in {folder} do not fit the model: {str(error).splitlines()[0]}", code="other-model"
+        ) from None
     return Result(model.eval(), folder.history(), config, config["classes"], run_dir=folder.path)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from crust.selection.distances import TILE_COLUMNS, Distances
-from crust.selection.kernels_exact import exact_kernel, exact_pairs, magic_number, snap
-from crust.selection.threads import Ticker, run_in_threads
+from crust.selection.executors import Ticker, run_in_threads
+from crust.selection.kernels import exact_kernel, exact_pairs, magic_number, snap
 
 WORTH_THREADS = 2**19  # pairs; fewer are done before a second thread has woken up
 
@@ -34,16 +34,12 @@ def complete(
     first: int = 0,
     total: int | None = None,
 ) -> Picks:
-    """Owners, distances and marginal gains for medoids that were chosen in this order.
+    """Owners, distances and marginal gains for medoids that were chosen in this order, as indices within the group.
 
     Approximate distances only decide which points a medoid may be nearest to; there the exact ones are computed.
 
     Args:
-        distances: those of the group, exact or approximate.
-        order: the medoids, as indices within the group.
         widest: the largest distance of the group (`diameter`), from which the first gain counts.
-        threads: how many may work at once.
-        ticker: counts pairs of points and medoids.
         first: only the points from this one on count; the others keep `widest`, but for the medoids.
         total: how many points the group has, where these are some of them: gains of all parts then add up exactly.
     """

@@ -14,14 +14,7 @@ from crust.errors import InputError
 
 
 def resolve_k(k: Any, n: int) -> int:
-    """Turn a budget into a count: an int is a count, a float a share of n.
-
-    Args:
-        k: a count from 1 to n, or a share above 0 and up to 1. Note that `1` is one point and `1.0` all of them.
-        n: number of points.
-
-    Returns:
-        The count; a share gives `max(1, round(share * n))`.
+    """Turn a budget into a count: an int is a count, a float a share of n. `1` is one point and `1.0` all of them.
 
     Example:
         >>> resolve_k(25, 1000), resolve_k(0.1, 1000), resolve_k(1.0, 1000), resolve_k(0.0001, 1000)
@@ -29,20 +22,22 @@ def resolve_k(k: Any, n: int) -> int:
     """
     # bool is an Integral, yet True as a budget is a mistake
     if isinstance(k, (bool, np.bool_)) or not isinstance(k, Real):
-        raise InputError(f"k is {k!r}, but it must be {_allowed(n)}")
+        raise InputError(f"k is {k!r}, but it must be {_allowed(n)}", code="k-range")
     if isinstance(k, Integral):
         count = int(k)
         if count > n:
             points = "there is only 1 point" if n == 1 else f"there are only {n} points"
-            raise InputError(f"k is {count}, but {points}: give {_allowed(n)}")
+            raise InputError(f"k is {count}, but {points}: give {_allowed(n)}", code="k-range")
         if count < 1:
-            raise InputError(f"k is {count}, but it must be {_allowed(n)}")
+            raise InputError(f"k is {count}, but it must be {_allowed(n)}", code="k-range")
         return count
     share = float(k)
     if share > 1 and math.isfinite(share):
-        raise InputError(f"k is {share}, a share over 1: give {_allowed(n)}; a count has no decimal point")
+        raise InputError(
+            f"k is {share}, a share over 1: give {_allowed(n)}; a count has no decimal point", code="k-range"
+        )
     if not 0 < share <= 1:  # NaN fails both comparisons and lands here
-        raise InputError(f"k is {share}, but it must be {_allowed(n)}")
+        raise InputError(f"k is {share}, but it must be {_allowed(n)}", code="k-range")
     return max(1, round(share * n))
 
 
@@ -70,12 +65,16 @@ def split_budget(k: int, sizes: Sequence[int] | NDArray[np.integer[Any]], min_pe
     """
     least: Any = min_per_group
     if isinstance(least, bool) or not isinstance(least, Integral) or int(least) < 0:
-        raise InputError(f"min_per_group is {min_per_group!r}, but it must be a whole number of at least 0")
+        raise InputError(
+            f"min_per_group is {min_per_group!r}, but it must be a whole number of at least 0", code="whole-number"
+        )
     size = np.asarray(sizes, dtype=np.int64)
     n = int(size.sum())
     k = int(k)
     if not 0 <= k <= n:
-        raise InputError(f"k is {k}, but the groups have {n} points together: give a count from 0 to {n}")
+        raise InputError(
+            f"k is {k}, but the groups have {n} points together: give a count from 0 to {n}", code="k-range"
+        )
 
     start = np.minimum(size, min_per_group)
     if int(start.sum()) >= k:

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from crust.selection import kernels_exact, kernels_float32
+from crust.selection import kernels
 from crust.selection.assignment import Picks, complete, diameter
 from crust.selection.distances import Distances
-from crust.selection.kernels_exact import magic_number
-from crust.selection.threads import Ticker, run_in_threads
+from crust.selection.executors import Ticker, run_in_threads
+from crust.selection.kernels import magic_number
 
 SETTLED_ROWS = 16  # rows that are settled in one go
 SUM_ERROR = 8 * 2.0**-24  # relative, of sums that add up to eight numbers in float32
@@ -59,7 +59,7 @@ def _ordered_sums(distances: Distances, k: int, widest: float, threads: int, tic
 def _exact_sums(distances: Distances, magic: float, threads: int, ticker: Ticker) -> np.ndarray:
     parts = np.zeros((threads, distances.n))
     distances.each_tile(
-        lambda tile, top, left, slot: kernels_exact.exact_sums(tile, top, left, magic, parts[slot]), threads, ticker
+        lambda tile, top, left, slot: kernels.exact_sums(tile, top, left, magic, parts[slot]), threads, ticker
     )
     return parts.sum(axis=0)
 
@@ -74,7 +74,7 @@ def _bounded_sums(distances: Distances, magic: float, threads: int, ticker: Tick
     def consume(tile, top, left, slot):
         _add_tile(tile, top, left, magic, sums[slot])
         if distances.inverse:
-            kernels_float32.invert(tile, floor)
+            kernels.invert(tile, floor)
             _add_tile(tile, top, left, inverse_magic, inverses[slot])
 
     distances.each_tile(consume, threads, ticker)
@@ -105,10 +105,8 @@ def _settle(
 
     def work(first: int, slot: int) -> None:
         block, tile = rows[first : first + SETTLED_ROWS], tiles[slot]
-        kernels_exact.exact_tile(
-            distances.x, distances.xt, block, 0, distances.n, distances.root, distances.factor, tile
-        )
-        settled[block] = [kernels_exact.snapped_sum(tile[r], magic) for r in range(len(block))]
+        kernels.exact_tile(distances.x, distances.xt, block, 0, distances.n, distances.root, distances.factor, tile)
+        settled[block] = [kernels.snapped_sum(tile[r], magic) for r in range(len(block))]
         ticker.step(len(block) * distances.n)
 
     run_in_threads(range(0, len(rows), SETTLED_ROWS), work, threads, ticker)
@@ -123,13 +121,13 @@ def _add_tile(tile: np.ndarray, top: int, left: int, magic: float, sums: np.ndar
     _add_snapped(columns, magic, sums[left : left + len(columns)])
 
 
-@kernels_exact.exact_kernel
+@kernels.exact_kernel
 def _add_snapped(values, magic, sums):
     for i in range(values.shape[0]):
-        sums[i] += kernels_exact.snap(values[i], magic)
+        sums[i] += kernels.snap(values[i], magic)
 
 
-@kernels_float32.fast_kernel
+@kernels.fast_kernel
 def _tile_sums(tile, top, left, row_sums, columns):
     """Sums of approximate distances for a tile of the upper triangle and its mirror; eight terms begin in float32."""
     rows, width = tile.shape

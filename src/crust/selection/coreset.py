@@ -69,7 +69,9 @@ class Coreset:
         def settle(name: str, dtype: type | None, length: int | None) -> None:
             array = np.asarray(getattr(self, name), dtype=dtype)
             if array.ndim != 1 or (length is not None and len(array) != length):
-                raise InputError(f"{name} has shape {array.shape}, but it must have shape ({length or 'k'},)")
+                raise InputError(
+                    f"{name} has shape {array.shape}, but it must have shape ({length or 'k'},)", code="shape"
+                )
             object.__setattr__(self, name, array)  # frozen: this is the one moment to set it
 
         settle("indices", np.int64, None)
@@ -80,8 +82,30 @@ class Coreset:
         if self.groups is not None:
             settle("groups", None, len(self.indices))
             if self.groups.dtype.kind not in "biuU":
-                raise InputError(f"groups has type {self.groups.dtype}: use strings, integers or booleans")
+                raise InputError(
+                    f"groups has type {self.groups.dtype}: use strings, integers or booleans", code="group-type"
+                )
         object.__setattr__(self, "objective", float(self.objective))
+
+    @classmethod
+    def of_medoids(
+        cls, picked: list[Any], medoid: Any, nearest: Any, gains: list[Any], groups: Any, info: dict[str, Any]
+    ) -> Coreset:
+        """From what each group picked and gained by it, and the medoid (a row) of every point and how far it is."""
+        indices = np.concatenate(picked)
+        position = np.empty(len(medoid), np.int64)
+        position[indices] = np.arange(len(indices))
+        assignment = position[medoid]
+        return cls(
+            indices=indices,
+            weights=np.bincount(assignment, minlength=len(indices)),
+            assignment=assignment,
+            gains=np.concatenate(gains),
+            objective=float(nearest.sum()),
+            distances=np.minimum(nearest, np.finfo(np.float32).max).astype(np.float32),
+            groups=groups,
+            info=info,
+        )
 
     def __len__(self) -> int:
         """Number of medoids, k."""
@@ -162,17 +186,19 @@ class Coreset:
 
         path = Path(path)
         if path.is_dir():
-            raise InputError(f"{path} is a folder: give the Parquet file of a coreset")
+            raise InputError(f"{path} is a folder: give the Parquet file of a coreset", code="is-folder")
         try:
             with pq.ParquetFile(path, page_checksum_verification=True) as file:
                 table = file.read()
         except FileNotFoundError:
-            raise InputError(f"there is no file {path}") from None
+            raise InputError(f"there is no file {path}", code="missing-file") from None
         except PermissionError:
-            raise InputError(f"{path} may not be read: change its permissions") from None
+            raise InputError(f"{path} may not be read: change its permissions", code="unreadable") from None
         # Damaged bytes surface as any of these
         except (pa.ArrowException, OSError, ValueError, MemoryError, OverflowError):
-            raise InputError(f"{path} is damaged or no Parquet file: save the coreset again") from None
+            raise InputError(
+                f"{path} is damaged or no Parquet file: save the coreset again", code="damaged-file"
+            ) from None
         return _from_table(table, path)
 
     def subset(self, dataset: Any, scale: str = "mean") -> WeightedSubset:
@@ -193,11 +219,15 @@ class Coreset:
         """
         choices(scale, SCALES, "scale")
         if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
-            raise InputError(f"the dataset is a {type(dataset).__name__}: give one with a length and items by number")
+            raise InputError(
+                f"the dataset is a {type(dataset).__name__}: give one with a length and items by number",
+                code="not-a-dataset",
+            )
         if len(dataset) != self.n:
             raise InputError(
                 f"the dataset has {len(dataset)} items, but the coreset was chosen from {self.n} points: "
-                "give the dataset it was chosen from"
+                "give the dataset it was chosen from",
+                code="dataset-length",
             )
         factor = 1.0 if scale == "count" else 1.0 / self.weights.mean()
         return WeightedSubset(dataset, self.indices, (self.weights * factor).astype(np.float32))
@@ -294,13 +324,18 @@ def _from_table(table: Any, path: Path) -> Coreset:
     """What `_to_table` made a table of."""
     text = (table.schema.metadata or {}).get(b"crust")
     if text is None:
-        raise InputError(f"{path} is a Parquet file, but not one of a coreset: give what Coreset.save wrote")
+        raise InputError(
+            f"{path} is a Parquet file, but not one of a coreset: give what Coreset.save wrote", code="not-a-coreset"
+        )
     try:
         about = json.loads(text)
         if about["what"] != "coreset":
             raise ValueError
         if about["format"] > FORMAT:
-            raise InputError(f"{path} was written by crust {about['version']}, which is newer: upgrade crust-learn")
+            raise InputError(
+                f"{path} was written by crust {about['version']}, which is newer: upgrade crust-learn",
+                code="newer-version",
+            )
         medoid, distances, rank, weight, gain = (
             table[name].to_numpy() for name in ("medoid", "distance", "rank", "weight", "gain")
         )
@@ -326,7 +361,9 @@ def _from_table(table: Any, path: Path) -> Coreset:
     except InputError:
         raise
     except (KeyError, IndexError, TypeError, ValueError):
-        raise InputError(f"{path} does not hold together as a coreset: save the coreset again") from None
+        raise InputError(
+            f"{path} does not hold together as a coreset: save the coreset again", code="damaged-file"
+        ) from None
 
 
 def _version() -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from crust.errors import InputError
 from crust.selection.budget import resolve_k, split_budget
-from crust.selection.options import Options, check_options
+from crust.selection.input_checks import Options, check_options
 
 MIB = 2**20
 ALONE_POINTS = 8192  # groups from here on get all threads for themselves
@@ -84,7 +84,9 @@ def estimate_cost(
         True
     """
     if n < 1 or d < 1:
-        raise InputError(f"there is nothing to select from {n} points of {d} dimensions: give at least one of each")
+        raise InputError(
+            f"there is nothing to select from {n} points of {d} dimensions: give at least one of each", code="empty"
+        )
     checked = check_options(**options)
     sizes = _group_sizes(n, groups)
     budgets = split_budget(resolve_k(k, n), sizes, min_per_group)
@@ -124,7 +126,8 @@ def make_plan(sizes: NDArray[np.int64], d: int, budgets: NDArray[np.int64], opti
     if base.max() > limit:
         raise InputError(
             f"a memory limit of {show_bytes(limit)} cannot be met: the largest group of {int(sizes.max()):,} points "
-            f"needs {show_bytes(base.max())}; raise memory_limit, or use smaller groups"
+            f"needs {show_bytes(base.max())}; raise memory_limit, or use smaller groups",
+            code="memory-limit",
         )
     together = threads
     if len(small):
@@ -189,11 +192,11 @@ def _group_sizes(n: int, groups: int | Sequence[int] | None) -> NDArray[np.int64
     if groups is None or isinstance(groups, (int, np.integer)):
         count = 1 if groups is None else int(groups)
         if not 1 <= count <= n:
-            raise InputError(f"{n} points cannot form {count} groups: give between 1 and {n}")
+            raise InputError(f"{n} points cannot form {count} groups: give between 1 and {n}", code="groups-count")
         return np.array([n // count + (g < n % count) for g in range(count)], np.int64)
     sizes = np.asarray(groups)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or sizes.sum() != n:
-        raise InputError(f"groups must be a number of groups, or sizes that sum to n = {n}")
+        raise InputError(f"groups must be a number of groups, or sizes that sum to n = {n}", code="groups-count")
     return sizes.astype(np.int64)
 
 
@@ -220,9 +223,9 @@ def _expected_seconds(
 @lru_cache(maxsize=32)
 def _greedy_seconds(d: int, metric: str) -> float:
     """Seconds a pair of points for a whole greedy run, from a small one."""
-    from crust.selection import prepare_features
+    from crust.selection.distances import group_distances
+    from crust.selection.executors import Ticker
     from crust.selection.greedy import Greedy, Room
-    from crust.selection.threads import Ticker
 
     m = int(np.clip(math.sqrt(2e8 / d), 500, 2000))
     rng = np.random.default_rng(0)
@@ -231,7 +234,7 @@ def _greedy_seconds(d: int, metric: str) -> float:
     best = math.inf
     for _ in range(2):
         start = time.perf_counter()
-        distances, _ = prepare_features.group_distances(data, None, metric, approximate=True)
+        distances, _ = group_distances(data, None, metric, approximate=True)
         room = Room() if keeps_distances(np.array([m]), d, metric)[0] else None
         Greedy(distances, m // 2, room=room, list_bytes=1024 * MIB, threads=1, ticker=Ticker()).run()
         best = min(best, time.perf_counter() - start)

@@ -7,16 +7,24 @@ With u = 2**-24, y the centred points in float32 and R the largest norm of y:
 - rounding the points moves a distance by at most 2uR;
 - sums of squared differences have a relative error of at most (d + 3)u, their roots half of it;
 - norms and inner products leave an absolute error of at most (2d + 20)uR^2 in the squared distance.
+
+Distances are rounded to float32, so points whose distances would not fit are scaled by a power of two first, which
+changes no digit. For cosine the rows get length one: half the squared distance of two is one minus their cosine.
 """
+
+from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from crust.selection import kernels_exact, kernels_float32
-from crust.selection.threads import Ticker, run_in_threads
+from crust.errors import InputError
+from crust.selection import kernels
+from crust.selection.executors import Ticker, run_in_threads
 
 UNIT = 2.0**-24
 FEW_DIMENSIONS = 24  # up to here differences beat a matrix product
@@ -43,8 +51,8 @@ class Distances:
     # ------------------------------------------------------------ where distances come from
 
     @classmethod
-    def of_points(cls, points: np.ndarray, metric: str, approximate: bool = True) -> "Distances":
-        """`points`: (n, d) float64, in the space where the metric is Euclidean (see `prepare_features`)."""
+    def of_points(cls, points: np.ndarray, metric: str, approximate: bool = True) -> Distances:
+        """`points`: (n, d) float64, in the space where the metric is Euclidean (see `group_points`)."""
         n, dims = points.shape
         root = metric == "euclidean"
         self = cls(
@@ -56,7 +64,7 @@ class Distances:
         return self
 
     @classmethod
-    def of_matrix(cls, matrix: np.ndarray, index: np.ndarray | None) -> "Distances":
+    def of_matrix(cls, matrix: np.ndarray, index: np.ndarray | None) -> Distances:
         """A matrix of distances, or the part of it that belongs to the points `index`."""
         n = len(matrix) if index is None else len(index)
         self = cls(n, 0, "precomputed", root=False, factor=1.0, bound_factor=1.0)
@@ -130,12 +138,12 @@ class Distances:
             # the upper triangle counts: the other half may differ in the last digit
             tile[:] = self.matrix[np.minimum(row_index, columns), np.maximum(row_index, columns)]
         elif self.exact:
-            kernels_exact.exact_tile(self.x, self.xt, rows, start, stop, self.root, self.factor, tile)
+            kernels.exact_tile(self.x, self.xt, rows, start, stop, self.root, self.factor, tile)
         elif self.few:
-            kernels_float32.differences_tile(self.yt, rows, start, stop, self.root, self.scale, tile)
+            kernels.differences_tile(self.yt, rows, start, stop, self.root, self.scale, tile)
         else:
             np.matmul(self.y[rows], self.y[start:stop].T, out=tile)
-            kernels_float32.products_finish(tile, self.norms[rows], self.norms[start:stop], self.root, self.scale)
+            kernels.products_finish(tile, self.norms[rows], self.norms[start:stop], self.root, self.scale)
         return tile
 
     def row(self, i: int) -> np.ndarray:
@@ -148,7 +156,7 @@ class Distances:
         """The stored distances, with both halves filled; whoever needs only some rows early asks `whole_rows`."""
         assert self.stored is not None
         if not self.mirrored:
-            kernels_exact.mirror(self.stored, 0, self.n)
+            kernels.mirror(self.stored, 0, self.n)
             self.mirrored = True
         return self.stored
 
@@ -168,14 +176,14 @@ class Distances:
     def exact_to(self, i: int, others: np.ndarray) -> np.ndarray:
         """Exact distances from point i to some others, from the points themselves."""
         out = np.empty(len(others), np.float32)
-        kernels_exact.exact_pairs(self.x, self.x[i], others, self.root, self.factor, out)
+        kernels.exact_pairs(self.x, self.x[i], others, self.root, self.factor, out)
         return out
 
     def near(self, i: int, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The points whose distance to i may be within `limits`, and their exact distances."""
         row = self.row(i)
         near_points = np.empty(self.n + 1, np.int32)
-        near_points = near_points[: kernels_exact.below(row, limits, near_points)]
+        near_points = near_points[: kernels.below(row, limits, near_points)]
         return near_points, row[near_points] if self.exact else self.exact_to(i, near_points)
 
     def matrix_largest(self) -> float:
@@ -232,3 +240,89 @@ class Distances:
                 ticker.step()
 
         run_in_threads(range(0, self.n, TILE_COLUMNS), work, threads, ticker)
+
+
+# ---------------------------------------------------------------- from what the user has
+
+# Exponents of the largest value between which distances, and sums of them, fit float32 without scaling.
+RANGE = {"euclidean": (-100, 115), "sqeuclidean": (-45, 55), "cosine": (-45, 55)}
+
+
+def group_points(features: Any, index: Any, metric: str) -> tuple[NDArray[np.float64], float]:
+    """The points of one group as float64, and by what their distances are to be multiplied afterwards."""
+    return scale_points(as_float64(features if index is None else features[index]), metric)
+
+
+def scale_points(points: Any, metric: str) -> tuple[Any, float]:
+    """The same points in the range and form that the metric needs: numpy or torch, with the same digits."""
+    if metric == "cosine":
+        return directions(points), 1.0
+    exponent, unit = power_of_two(float(max(points.max(), -points.min())), metric)
+    return shifted(points, exponent), unit
+
+
+def shifted(points: Any, exponent: int) -> Any:
+    """The points divided by a power of two."""
+    if exponent == 0:
+        return points
+    half = exponent // 2  # in two steps: the power itself may be out of range where the result is not
+    return points * math.ldexp(1.0, -half) * math.ldexp(1.0, half - exponent)
+
+
+def power_of_two(largest: float, metric: str) -> tuple[int, float]:
+    """The power of two to divide points by, given their largest value, and what it makes of a unit of distance."""
+    exponent = math.frexp(largest)[1]
+    low, high = RANGE[metric]
+    if largest == 0.0 or low <= exponent <= high:
+        return 0, 1.0
+    try:
+        return exponent, math.ldexp(1.0, exponent * (1 if metric == "euclidean" else 2))
+    except OverflowError:
+        raise InputError(
+            f"squared distances of values up to {largest:.2g} are too large for float64: divide the features by "
+            f"{math.ldexp(1.0, exponent):.0e}",
+            code="too-large",
+        ) from None
+
+
+def directions(points: Any) -> Any:
+    """Rows of length one; lengths are summed column by column, so that every library finds the same."""
+    largest = abs(points).max(1)
+    points = points / (largest if isinstance(points, np.ndarray) else largest.values)[:, None]
+    squares = sum(points[:, c] * points[:, c] for c in range(points.shape[1]))
+    return points / (squares**0.5)[:, None]
+
+
+def as_float64(rows: Any) -> NDArray[np.float64]:
+    """A numpy array or torch tensor as a float64 array of its own."""
+    if hasattr(rows, "detach"):
+        rows = rows.detach().double().cpu().numpy()
+    return np.array(rows, dtype=np.float64, order="C")
+
+
+def group_distances(
+    features: Any, index: NDArray[np.int64] | None, metric: str, *, approximate: bool
+) -> tuple[Distances, float]:
+    """Distances within one group (`index`: its rows, None for all), and the factor for the values."""
+    if metric == "precomputed":
+        matrix = features.cpu().numpy() if hasattr(features, "cpu") else features
+        return Distances.of_matrix(matrix, index), 1.0
+    points, unit = group_points(features, index, metric)
+    return Distances.of_points(points, metric, approximate), unit
+
+
+def device_distances(features: Any, index: NDArray[np.int64] | None, metric: str, device: Any, limit: int) -> Any:
+    """The same for a torch device: `DeviceDistances`, and the factor for the values."""
+    import torch
+
+    from crust.selection.greedy_torch import DeviceDistances
+
+    tensor = torch.as_tensor(features)
+    if index is not None:
+        rows = torch.as_tensor(index, device=tensor.device)
+        tensor = tensor[rows][:, rows] if metric == "precomputed" else tensor[rows]
+    tensor = tensor.to(device)
+    if metric == "precomputed":
+        return DeviceDistances(None, tensor, metric, limit), 1.0
+    points, unit = scale_points(tensor.double(), metric)
+    return DeviceDistances(points, None, metric, limit), unit

@@ -1,9 +1,10 @@
-"""Where shards are worked on: any object with `map` will do; here are processes on this machine, and a Ray cluster."""
+"""Where work is done: in threads of this process; and for shards, in processes on this machine or on a Ray cluster."""
 
 from __future__ import annotations
 
 import signal
 import tempfile
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -20,6 +21,89 @@ from crust._util.ray_cluster import check_ray, connect
 from crust.errors import CrustError, choices
 
 ENGINES = ("local", "ray")
+
+
+class WorkStopped(Exception):
+    """Raised in worker threads once the caller has given up."""
+
+
+class Ticker:
+    """Counts finished work towards a total; workers ask it whether to go on.
+
+    `report(done, total)` is called now and then; it must be cheap and safe to call from any thread.
+    """
+
+    def __init__(self, total: float = 0.0, report: Callable[[float, float], None] | None = None):
+        self.total = total
+        self.done = 0.0
+        self.stopped = False
+        self._report = report
+        self._lock = threading.Lock()
+
+    def step(self, amount: float = 0.0) -> None:
+        """Count `amount` of work; raises `WorkStopped` where the caller gave up."""
+        if self.stopped:
+            raise WorkStopped
+        if amount:
+            with self._lock:
+                self.done += amount
+                if self._report is not None:
+                    self._report(self.done, self.total)
+
+
+def run_in_threads(units: Iterable[Any], work: Callable[[Any, int], None], threads: int, ticker: Ticker) -> None:
+    """Call `work(unit, slot)` for every unit on `threads` threads; `slot` tells the threads apart.
+
+    The first exception ends the work and is raised here. Ctrl-C stops the threads before it is raised.
+    """
+    if threads == 1:
+        for unit in units:
+            ticker.step()
+            work(unit, 0)
+        return
+    queue = iter(units)
+    lock = threading.Lock()
+    errors: list[BaseException] = []
+
+    def run(slot: int) -> None:
+        try:
+            while not errors:
+                with lock:
+                    unit = next(queue, None)
+                if unit is None:
+                    return
+                ticker.step()
+                work(unit, slot)
+        except BaseException as error:  # handed to the calling thread, which raises it
+            errors.append(error)
+
+    crew = [threading.Thread(target=run, args=(slot,), daemon=True) for slot in range(1, threads)]
+    for thread in crew:
+        thread.start()
+    try:
+        run(0)
+    finally:
+        try:
+            for thread in crew:
+                thread.join()
+        except KeyboardInterrupt:
+            ticker.stopped = True
+            for thread in crew:
+                thread.join()
+            raise
+    if errors:
+        ticker.stopped = True
+        raise errors[0]
+
+
+def one_blas_thread() -> Any:
+    """Keep matrix products on the thread that asks for them: the threads are ours already."""
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1, user_api="blas")
+
+
+# ---------------------------------------------------------------- engines for shards
 
 
 class Executor(Protocol):
@@ -51,11 +135,6 @@ class LocalProcesses:
 
     They are started afresh (spawned), so a script that uses them must guard its own start with
     `if __name__ == "__main__":`, as always with processes in Python.
-
-    Example:
-        >>> with LocalProcesses(2) as engine:
-        ...     list(engine.map(abs, [-1, 2]))
-        [1, 2]
     """
 
     def __init__(self, workers: int):
@@ -96,13 +175,6 @@ def open_engine(engine: Any, workers: int) -> Iterator[Executor | None]:
     Args:
         engine: None for no other place than here, `"local"` for processes, `"ray"` for a Ray cluster, or an engine.
         workers: how many processes, also of a Ray that is started here.
-
-    Example:
-        >>> with open_engine("cloud", 2):
-        ...     pass
-        Traceback (most recent call last):
-        ...
-        crust.errors.InputError: unknown engine 'cloud': use one of local, ray
     """
     if engine is None or hasattr(engine, "map"):
         yield engine
@@ -226,14 +298,15 @@ class Ray:
         except errors.RayTaskError as error:
             if isinstance(error.cause, CrustError):
                 raise error.cause from None
-            raise CrustError(f"a worker of Ray failed: {_last_line(error)}") from error
+            raise CrustError(f"a worker of Ray failed: {_last_line(error)}", code="worker-failed") from error
         except (errors.WorkerCrashedError, errors.OutOfMemoryError, errors.NodeDiedError) as error:
             raise CrustError(
                 f"a worker of Ray died {RETRIES + 1} times on one shard (out of memory?): use smaller files, a "
-                "smaller k, or machines with more memory"
+                "smaller k, or machines with more memory",
+                code="worker-died",
             ) from error
         except errors.RayError as error:
-            raise CrustError(f"Ray could not finish a shard: {_last_line(error)}") from error
+            raise CrustError(f"Ray could not finish a shard: {_last_line(error)}", code="worker-failed") from error
 
 
 def _last_line(error: Exception) -> str:

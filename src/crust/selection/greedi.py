@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 
 from crust.selection.assignment import Picks, complete, diameter, part_of
 from crust.selection.distances import Distances
-from crust.selection.executors import Executor
+from crust.selection.executors import Executor, Ticker, run_in_threads
 from crust.selection.greedy import Greedy, Room
 from crust.selection.marginal_gains import Gains
-from crust.selection.threads import Ticker, run_in_threads
 
 SHARD_POINTS = 10_000
 MEASURED_POINTS = 100_000  # what the second round is measured on, at the most
@@ -44,11 +43,8 @@ def greedi(
     """Pick k points by two rounds of greedy.
 
     Args:
-        distances: those of the group.
-        k: how many to pick.
         rng: deals the points to the shards, and draws the sample for the second round.
         threads: how many shards are worked on at once without an engine.
-        ticker: counts pairs of points.
         shards: their number; by default shards of about 10,000 points, and of at least 2k.
         engine: for points, where to work on the shards; None: here. A matrix of distances is always worked on here.
         memory: bytes that the distances of one shard may take.

@@ -18,11 +18,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from crust.selection import kernels_exact, kernels_float32, neighbour_lists
+from crust.selection import kernels, neighbour_lists
 from crust.selection.assignment import Picks
 from crust.selection.distances import Distances
-from crust.selection.kernels_exact import REFINE_RATIO, magic_number
-from crust.selection.threads import Ticker
+from crust.selection.executors import Ticker
+from crust.selection.kernels import REFINE_RATIO, magic_number
 
 PICKS_AT_ONCE = 4096
 
@@ -50,14 +50,7 @@ class Greedy:
     """The state of one greedy run over one group."""
 
     def __init__(
-        self,
-        distances: Distances,
-        k: int,
-        *,
-        room: Room | None,
-        list_bytes: int,
-        threads: int,
-        ticker: Ticker,
+        self, distances: Distances, k: int, *, room: Room | None, list_bytes: int, threads: int, ticker: Ticker
     ):
         """`room`: where all distances of the group may be kept."""
         self.distances, self.k, self.n = distances, k, distances.n
@@ -113,15 +106,15 @@ class Greedy:
 
         def consume(tile: Floats, top: int, left: int, slot: int) -> None:
             if square is not None:
-                kernels_exact.store(tile, top, left, square)
-            kernels_exact.column_maxima(tile, left, largest[slot])
+                kernels.store(tile, top, left, square)
+            kernels.column_maxima(tile, left, largest[slot])
             if distances.exact:
-                kernels_exact.exact_sums(tile, top, left, magic, sums[slot])
+                kernels.exact_sums(tile, top, left, magic, sums[slot])
                 return
-            kernels_float32.mirror_sums(tile, top, left, sums[slot])
+            kernels.mirror_sums(tile, top, left, sums[slot])
             if distances.inverse:
-                kernels_float32.invert(tile, floor)
-                kernels_float32.mirror_sums(tile, top, left, inverses[slot])
+                kernels.invert(tile, floor)
+                kernels.mirror_sums(tile, top, left, inverses[slot])
 
         distances.each_tile(consume, self.threads, self.ticker)
         distances.stored, distances.mirrored = square, False
@@ -131,13 +124,11 @@ class Greedy:
         """The first medoid, its sum and the largest distance, exactly."""
         distances = self.distances
         error = (
-            (distances.relative + kernels_float32.SUM_ERROR) * sums
-            + self.n * distances.shift
-            + distances.inverse * inverses
+            (distances.relative + kernels.SUM_ERROR) * sums + self.n * distances.shift + distances.inverse * inverses
         )
         candidates = np.flatnonzero(sums - error <= (sums + error).min()).tolist()
         self._count(len(candidates))
-        exact = [kernels_exact.snapped_sum(distances.exact_row(e), magic) for e in candidates]
+        exact = [kernels.snapped_sum(distances.exact_row(e), magic) for e in candidates]
         best = int(np.argmin(exact))
         top = largest.max()
         least = top - 3 * (distances.limits(np.array([top]))[0] - top)  # whoever is below cannot be the farthest
@@ -171,7 +162,7 @@ class Greedy:
         found, far = near if near is not None else self.distances.near(e, self.limits)
         changed = np.empty(len(found), np.int64)
         old, new = np.empty((2, len(found)), np.float32)
-        count = kernels_exact.update_nearest(found, far, e, self.picked, self.nearest, self.owner, changed, old, new)
+        count = kernels.update_nearest(found, far, e, self.picked, self.nearest, self.owner, changed, old, new)
         changed, old, new = changed[:count], old[:count], new[:count]
         self.owner[e] = e
         self.changes[changed] += 1
@@ -184,9 +175,9 @@ class Greedy:
 
         def consume(tile: Floats, tile_rows: Ints, offset: int, part: slice, columns: slice) -> None:
             if exact:
-                kernels_exact.drop_gains(tile, tile_rows, offset, old[part], new[part], magic, gains[columns])
+                kernels.drop_gains(tile, tile_rows, offset, old[part], new[part], magic, gains[columns])
             else:
-                kernels_float32.drop_approximate_gains(tile, tile_rows, offset, old[part], new[part], gains[columns])
+                kernels.drop_approximate_gains(tile, tile_rows, offset, old[part], new[part], gains[columns])
 
         self.distances.each_strip(changed, consume, self.threads, self.ticker)
 
@@ -202,7 +193,7 @@ class Greedy:
         best, best_gain, best_near = -1, -1.0, None
         for e in candidates:
             near = self.distances.near(e, self.limits)
-            gain = kernels_exact.total_gain(self.nearest[near[0]], near[1], self.magic)
+            gain = kernels.total_gain(self.nearest[near[0]], near[1], self.magic)
             if gain > best_gain:
                 best, best_gain, best_near = e, float(gain), near
         return best, best_gain, best_near
@@ -212,7 +203,7 @@ class Greedy:
         distances = self.distances
         # tiles that are computed anew may differ in the last bit, so each change of a point can add to the error
         times = 1 if distances.stored is not None else 2 + 2 * int(self.changes.max())
-        fixed = (distances.relative + kernels_float32.SUM_ERROR) * self.total + self.n * distances.shift
+        fixed = (distances.relative + kernels.SUM_ERROR) * self.total + self.n * distances.shift
         return times * (fixed + distances.inverse * self.inverses)
 
     def _count(self, candidates: int) -> None:
@@ -246,9 +237,9 @@ class Greedy:
 
         def consume(tile: Floats, top: int, left: int, slot: int) -> None:
             if distances.exact:
-                kernels_exact.mirror_gains(tile, top, left, nearest, magic, parts[slot])
+                kernels.mirror_gains(tile, top, left, nearest, magic, parts[slot])
             else:
-                kernels_float32.mirror_approximate_gains(tile, top, left, nearest, parts[slot])
+                kernels.mirror_approximate_gains(tile, top, left, nearest, parts[slot])
 
         distances.each_tile(consume, self.threads, self.ticker)
         self.gains = parts.sum(axis=0)
@@ -286,18 +277,9 @@ class Greedy:
         while self.done < self.k:
             self.ticker.step()
             self.done, state = neighbour_lists.pick_from_lists(
-                *built,
-                self.nearest,
-                self.owner,
-                self.picked,
-                self.magic,
-                self._least_gain(),
-                self.gains,
-                self.order,
-                self.order_gains,
-                self.done,
-                min(self.k, self.done + PICKS_AT_ONCE),
-            )
+                *built, self.nearest, self.owner, self.picked, self.magic, self._least_gain(), self.gains,
+                self.order, self.order_gains, self.done, min(self.k, self.done + PICKS_AT_ONCE),
+            )  # fmt: skip
             if state == neighbour_lists.RESCALE:
                 self._new_bound()
                 if self.bound == 0.0:

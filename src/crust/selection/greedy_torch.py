@@ -1,6 +1,6 @@
 """Exact greedy facility location on torch tensors, for GPUs: the same picks as the CPU kernels.
 
-The formula of a distance and the exact sums are those of `kernels_exact.py`, so the answer is the same to the last bit.
+The formula of a distance and the exact sums are those of `kernels.py`, so the answer is the same to the last bit.
 Here whole rows are cheap and small steps are not: gains are kept up to date from whole rows, without lists.
 """
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crust.selection.assignment import Picks
-from crust.selection.kernels_exact import REFINE_RATIO, magic_number
-from crust.selection.threads import Ticker
+from crust.selection.executors import Ticker
+from crust.selection.kernels import REFINE_RATIO, magic_number
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -61,7 +61,7 @@ class DeviceDistances:
 
 
 def snap_tensor(values: Tensor, magic: float) -> Tensor:
-    """As in `kernels_exact.snap`."""
+    """As in `kernels.snap`."""
     return (values.double() + magic) - magic
 
 

@@ -1,4 +1,4 @@
-"""Everything that can be wrong with points or distances, found before the work starts.
+"""Everything that can be wrong with points, distances, group names or options, found before the work starts.
 
 The public functions call these once; whatever they call may rely on it. Large inputs are read in pieces, so that a
 memory map is never loaded whole, and are handed back as they are, not copied.
@@ -9,14 +9,18 @@ Group names: anything that tells the points apart, as numbers in the order of th
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crust.errors import InputError
+from crust.errors import InputError, choices
 
 if TYPE_CHECKING:
     import torch
@@ -32,80 +36,44 @@ SHOWN = 5  # offending rows that a message names
 def check_features(features: Any, what: str = "features") -> Matrix:
     """Hold that the points are a 2-D table of finite numbers.
 
-    Args:
-        features: (n, d) numpy array, memory map, torch tensor, pandas DataFrame or nested sequence.
-        what: what the messages call it.
-
-    Returns:
-        An array or tensor: arrays, memory maps and tensors as they came, anything else as a new array.
-
-    Example:
-        >>> check_features([[0, 1], [2, 3]]).shape
-        (2, 2)
-        >>> check_features([[0.0, 1.0], [float("nan"), 3.0]])
-        Traceback (most recent call last):
-        ...
-        crust.errors.InputError: features has 1 row with NaN or infinite values (row 1): drop it or fill it in
+    Arrays, memory maps and tensors are returned as they came; frames and nested sequences as a new array.
     """
     table = _as_table(features, what)
     if _is_float(table):
-        bad = _rows_where(table, _not_finite)
+        bad = rows_where(table, not_finite)
         if len(bad):
-            it = _it(bad)
+            it = it_or_them(bad)
             raise InputError(
-                f"{what} has {_rows_in_words('with NaN or infinite values', bad)}: drop {it} or fill {it} in"
+                f"{what} has {rows_in_words('with NaN or infinite values', bad)}: drop {it} or fill {it} in",
+                code="not-finite",
             )
     return table
 
 
 def check_directions(features: Matrix, what: str = "features") -> None:
-    """Hold that no row is all zeros: cosine distance needs a direction.
-
-    Args:
-        features: what `check_features` returned.
-        what: what the messages call it.
-
-    Example:
-        >>> check_directions(np.array([[0.0, 1.0], [0.0, 0.0]]))
-        Traceback (most recent call last):
-        ...
-        crust.errors.InputError: features has 1 row of zeros only (row 1), which has no direction for metric 'cosine': \
-drop it or use metric 'euclidean'
-    """
-    bad = _rows_where(features, _all_zero)
+    """Hold that no row is all zeros: cosine distance needs a direction."""
+    bad = rows_where(features, all_zero)
     if len(bad):
         verb = "has" if len(bad) == 1 else "have"
         raise InputError(
-            f"{what} has {_rows_in_words('of zeros only', bad)}, which {verb} no direction for metric 'cosine': "
-            f"drop {_it(bad)} or use metric 'euclidean'"
+            f"{what} has {rows_in_words('of zeros only', bad)}, which {verb} no direction for metric 'cosine': "
+            f"drop {it_or_them(bad)} or use metric 'euclidean'",
+            code="zero-rows",
         )
 
 
 def check_precomputed(matrix: Any, what: str = "the precomputed matrix") -> Matrix:
     """Hold that a matrix can be one of distances: square, finite, not negative, symmetric, zero on the diagonal.
 
-    Args:
-        matrix: (n, n), as for `check_features`. Two mirrored values may differ by a millionth of the larger one.
-        what: what the messages call it.
-
-    Returns:
-        The matrix, as `check_features` returns it.
-
-    Example:
-        >>> check_precomputed([[0, 2], [2, 0]]).shape
-        (2, 2)
-        >>> check_precomputed([[0, 2], [1, 0]])
-        Traceback (most recent call last):
-        ...
-        crust.errors.InputError: the precomputed matrix is not symmetric: [0, 1] is 2 but [1, 0] is 1; \
-average the two with (matrix + matrix.T) / 2
+    Two mirrored values may differ by a millionth of the larger one.
     """
     table = _as_table(matrix, what)
     n = table.shape[0]
     if n != table.shape[1]:
         raise InputError(
             f"{what} has shape {_shape_of(table)}, but it must be square, one row and one column a point; "
-            "for points use another metric"
+            "for points use another metric",
+            code="not-square",
         )
     for top in range(0, n, TILE):
         uneven: list[tuple[int, int]] = []
@@ -121,7 +89,8 @@ average the two with (matrix + matrix.T) / 2
                     i = top + int(loose[0])
                     raise InputError(
                         f"{what} is {upper[i - top, i - top]} at [{i}, {i}], but a point has distance 0 to itself: "
-                        "set the diagonal with np.fill_diagonal(matrix, 0)"
+                        "set the diagonal with np.fill_diagonal(matrix, 0)",
+                        code="diagonal",
                     )
             uneven += [(top + i, left + j) for i, j in _first_uneven(upper, lower.T)]
         if uneven:
@@ -129,24 +98,14 @@ average the two with (matrix + matrix.T) / 2
             there, back = _cell_value(table, i, j), _cell_value(table, j, i)
             raise InputError(
                 f"{what} is not symmetric: [{i}, {j}] is {there:.9g} but [{j}, {i}] is {back:.9g}; "
-                "average the two with (matrix + matrix.T) / 2"
+                "average the two with (matrix + matrix.T) / 2",
+                code="not-symmetric",
             )
     return table
 
 
 def is_tensor(value: object) -> bool:
-    """Whether a value is a torch tensor, found out without importing torch.
-
-    Args:
-        value: anything.
-
-    Returns:
-        True for a tensor; where torch was never imported nothing can be one.
-
-    Example:
-        >>> is_tensor(np.zeros(3))
-        False
-    """
+    """Whether a value is a torch tensor, found out without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
@@ -159,7 +118,7 @@ def _as_table(features: Any, what: str) -> Matrix:
     table: Any = features
     if is_tensor(table):
         if table.layout is not sys.modules["torch"].strided:
-            raise InputError(f"{what} is a sparse tensor: pass a dense one, such as tensor.to_dense()")
+            raise InputError(f"{what} is a sparse tensor: pass a dense one, such as tensor.to_dense()", code="sparse")
         table = table.detach()
     elif isinstance(table, np.ma.MaskedArray):
         # NaN where a value is masked, so that the masked rows get named
@@ -167,23 +126,29 @@ def _as_table(features: Any, what: str) -> Matrix:
     elif type(table).__module__.partition(".")[0] == "pandas" and hasattr(table, "dtypes") and table.ndim == 2:
         table = _from_frame(table, what)
     elif hasattr(table, "toarray"):
-        raise InputError(f"{what} is a sparse matrix: pass a dense one, such as matrix.toarray()")
+        raise InputError(f"{what} is a sparse matrix: pass a dense one, such as matrix.toarray()", code="sparse")
     elif type(table) not in (np.ndarray, np.memmap):
         try:
             table = np.asarray(table)
         except (ValueError, TypeError):
             raise InputError(
-                f"{what} has rows of different lengths: give every row the same number of values"
+                f"{what} has rows of different lengths: give every row the same number of values", code="ragged"
             ) from None
     if 0 in table.shape:
-        raise InputError(f"{what} is empty (shape {_shape_of(table)}): it needs at least one row and one column")
+        raise InputError(
+            f"{what} is empty (shape {_shape_of(table)}): it needs at least one row and one column", code="empty"
+        )
     if table.ndim != 2:
         hint = "; for points of one value each use reshape(-1, 1)" if table.ndim == 1 else ""
         if table.ndim > 2:
             hint = "; flatten each point with reshape(len(x), -1)"
-        raise InputError(f"{what} has shape {_shape_of(table)}, but it must be 2-D, one row a point{hint}")
+        raise InputError(
+            f"{what} has shape {_shape_of(table)}, but it must be 2-D, one row a point{hint}", code="shape"
+        )
     if not _is_numeric(table):
-        raise InputError(f"{what} has type {table.dtype}: give floats of up to 64 bits, integers or booleans")
+        raise InputError(
+            f"{what} has type {table.dtype}: give floats of up to 64 bits, integers or booleans", code="not-numbers"
+        )
     return table  # type: ignore[no-any-return]
 
 
@@ -193,7 +158,9 @@ def _from_frame(frame: Any, what: str) -> NDArray[Any]:
 
     for name, dtype in frame.dtypes.items():
         if not is_numeric_dtype(dtype) or is_complex_dtype(dtype):
-            raise InputError(f"{what} column {name!r} has type {dtype}: drop it or turn it into numbers")
+            raise InputError(
+                f"{what} column {name!r} has type {dtype}: drop it or turn it into numbers", code="not-numbers"
+            )
     values = frame.to_numpy()
     # Booleans beside numbers, and pandas' own nullable types, come out as objects
     return values if values.dtype.kind in "fiub" else frame.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -217,13 +184,13 @@ def _row_blocks(table: Matrix) -> Iterator[tuple[int, Any]]:
         yield start, table[start : start + rows]
 
 
-def _rows_where(table: Matrix, test: Any) -> NDArray[np.int64]:
+def rows_where(table: Matrix, test: Any) -> NDArray[np.int64]:
     """Numbers of the rows of which `test`, given a run of rows, says True."""
     hits = [start + np.flatnonzero(test(piece)) for start, piece in _row_blocks(table)]
     return np.concatenate(hits)
 
 
-def _not_finite(piece: Any) -> NDArray[np.bool_]:
+def not_finite(piece: Any) -> NDArray[np.bool_]:
     if is_tensor(piece):
         return ~piece.isfinite().all(dim=1).cpu().numpy()  # type: ignore[no-any-return]
     finite = np.isfinite(piece)
@@ -231,7 +198,7 @@ def _not_finite(piece: Any) -> NDArray[np.bool_]:
     return np.zeros(len(piece), dtype=bool) if finite.all() else ~finite.all(axis=1)
 
 
-def _all_zero(piece: Any) -> NDArray[np.bool_]:
+def all_zero(piece: Any) -> NDArray[np.bool_]:
     if is_tensor(piece):
         return ~(piece != 0).any(dim=1).cpu().numpy()  # type: ignore[no-any-return]
     return ~piece.any(axis=1)  # type: ignore[no-any-return]
@@ -273,7 +240,8 @@ def _refuse_values(table: Matrix, tile: NDArray[Any], top: int, left: int, what:
     i, j = (int(x) for x in np.argwhere(tile < 0)[0])
     raise InputError(
         f"{what} is negative at [{top + i}, {left + j}] ({tile[i, j]}): distances are 0 or more; "
-        "where rounding left values just below 0 use np.maximum(matrix, 0)"
+        "where rounding left values just below 0 use np.maximum(matrix, 0)",
+        code="negative",
     )
 
 
@@ -284,7 +252,7 @@ def _shape_of(table: Any) -> tuple[int, ...]:
     return tuple(int(side) for side in table.shape)
 
 
-def _rows_in_words(kind: str, rows: Sequence[int] | NDArray[np.int64]) -> str:
+def rows_in_words(kind: str, rows: Sequence[int] | NDArray[np.int64]) -> str:
     """Such as `7 rows of zeros only (first: 0, 3, 5, 9, 11)`."""
     shown = ", ".join(str(row) for row in rows[:SHOWN])
     if len(rows) == 1:
@@ -292,16 +260,12 @@ def _rows_in_words(kind: str, rows: Sequence[int] | NDArray[np.int64]) -> str:
     return f"{len(rows)} rows {kind} ({'rows' if len(rows) <= SHOWN else 'first:'} {shown})"
 
 
-def _it(rows: Sequence[int] | NDArray[np.int64]) -> str:
+def it_or_them(rows: Sequence[int] | NDArray[np.int64]) -> str:
     return "it" if len(rows) == 1 else "them"
 
 
 def check_groups(groups: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int64]] | None:
-    """Hold that every point has one group name, and number the groups in the order of their names.
-
-    Args:
-        groups: n strings, integers, booleans or whole floats as a sequence, array, tensor or pandas Series; or None.
-        n: number of points.
+    """Hold that each of n points has one group name: a string, integer, boolean or whole float.
 
     Returns:
         The sorted names and for each point the position of its name (int64); None where there are no groups.
@@ -317,7 +281,8 @@ def check_groups(groups: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int64]] 
     if len(values) != n:
         raise InputError(
             f"groups has {len(values)} {'name' if len(values) == 1 else 'names'}, but features has "
-            f"{n} {'row' if n == 1 else 'rows'}: give one group name a row"
+            f"{n} {'row' if n == 1 else 'rows'}: give one group name a row",
+            code="groups-length",
         )
     if isinstance(values, list):
         values = _of_one_kind(values)
@@ -333,7 +298,9 @@ def check_groups(groups: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int64]] 
     if values.dtype.kind == "f":
         values = _whole_floats(values)
     if values.dtype.kind not in "biu":
-        raise InputError(f"groups has type {values.dtype}: use strings, integers or booleans as group names")
+        raise InputError(
+            f"groups has type {values.dtype}: use strings, integers or booleans as group names", code="group-type"
+        )
     native = values.dtype.newbyteorder("=")  # files from other machines: Parquet would not take their byte order
     names, codes = np.unique(values.astype(native, copy=False), return_inverse=True)
     return names, codes.astype(np.int64, copy=False)
@@ -342,9 +309,13 @@ def check_groups(groups: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int64]] 
 def _group_values(groups: Any) -> NDArray[Any] | list[Any]:
     """Group names as a 1-D array, or as a list where their types still have to be looked at one by one."""
     if isinstance(groups, (str, bytes, dict, set, frozenset)) or not hasattr(groups, "__len__"):
-        raise InputError(f"groups is a {type(groups).__name__}: give a sequence with one group name a row")
+        raise InputError(
+            f"groups is a {type(groups).__name__}: give a sequence with one group name a row", code="group-type"
+        )
     if getattr(groups, "ndim", 1) != 1:
-        raise InputError(f"groups has shape {_shape_of(groups)}, but it must be 1-D, one group name a row")
+        raise InputError(
+            f"groups has shape {_shape_of(groups)}, but it must be 1-D, one group name a row", code="groups-shape"
+        )
     if is_tensor(groups):
         # numpy has no bfloat16; float64 holds whatever a smaller float holds
         return (groups.detach().double() if groups.is_floating_point() else groups).cpu().numpy()  # type: ignore[no-any-return]
@@ -368,20 +339,24 @@ def _of_one_kind(values: list[Any]) -> NDArray[Any] | list[str]:
     if kinds == {int}:
         if min(values) >= -(2**63) and max(values) < 2**63:
             return np.array(values, dtype=np.int64)
-        raise InputError("groups has integers that need more than 64 bits: use strings instead")
+        raise InputError("groups has integers that need more than 64 bits: use strings instead", code="group-type")
     if kinds <= {int, float}:
         return np.array(values, dtype=np.float64)
     if kinds & {list, tuple, np.ndarray}:
-        raise InputError("groups is nested, but it must be 1-D, one group name a row")
+        raise InputError("groups is nested, but it must be 1-D, one group name a row", code="groups-shape")
     names = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise InputError(f"groups has names of type {names}: use only strings, only integers or only booleans")
+    raise InputError(
+        f"groups has names of type {names}: use only strings, only integers or only booleans", code="group-type"
+    )
 
 
 def _decoded(values: list[bytes]) -> list[str]:
     try:
         return [value.decode() for value in values]
     except UnicodeDecodeError:
-        raise InputError("groups holds bytes that are not UTF-8: decode them to strings first") from None
+        raise InputError(
+            "groups holds bytes that are not UTF-8: decode them to strings first", code="not-utf8"
+        ) from None
 
 
 def _is_missing(value: Any) -> bool:
@@ -393,8 +368,10 @@ def _is_missing(value: Any) -> bool:
 
 def _refuse_missing_groups(rows: Sequence[int] | NDArray[np.int64]) -> None:
     if len(rows):
-        it = _it(rows)
-        raise InputError(f"groups has {_rows_in_words('without a name', rows)}: drop {it} or give {it} a group")
+        it = it_or_them(rows)
+        raise InputError(
+            f"groups has {rows_in_words('without a name', rows)}: drop {it} or give {it} a group", code="missing-group"
+        )
 
 
 def _whole_floats(values: NDArray[Any]) -> NDArray[np.int64]:
@@ -405,6 +382,129 @@ def _whole_floats(values: NDArray[Any]) -> NDArray[np.int64]:
     if len(off):
         raise InputError(
             f"groups has the value {values[off[0]]} in row {off[0]}, which is no name of a group: "
-            "use strings, integers or booleans"
+            "use strings, integers or booleans",
+            code="group-type",
         )
     return values.astype(np.int64)
+
+
+# ---------------------------------------------------------------------------------------------- options
+
+
+ALGORITHMS = ("greedy", "lazy", "stochastic", "sieve", "greedi", "central", "random")
+METRICS = ("euclidean", "sqeuclidean", "cosine", "precomputed")
+
+# A bare letter could mean 1000 or 1024: the smaller keeps the limit under either reading
+_UNITS = {"": 1, "b": 1}
+for _power, _letter in enumerate("kmgt", start=1):
+    _UNITS |= {_letter: 1000**_power, f"{_letter}b": 1000**_power, f"{_letter}ib": 1024**_power}
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of a selection, checked and in one form: what `check_options` returns."""
+
+    algorithm: str
+    metric: str
+    device: str | None
+    threads: int | None
+    memory_limit: int | None
+    epsilon: float
+    seed: int
+
+
+def check_options(
+    *,
+    algorithm: Any = "greedy",
+    metric: Any = "euclidean",
+    device: Any = None,
+    threads: Any = None,
+    memory_limit: Any = None,
+    epsilon: Any = 0.1,
+    seed: Any = 0,
+) -> Options:
+    """Hold that each option is one that exists, and bring it into one form.
+
+    Where None is allowed the caller chooses. `memory_limit` is in bytes, or a string such as "2 GiB".
+    """
+    return Options(
+        algorithm=choices(algorithm, ALGORITHMS, "algorithm"),
+        metric=choices(metric, METRICS, "metric"),
+        device=check_device(device),
+        threads=None if threads is None else _whole_number(threads, "threads", 1),
+        memory_limit=None if memory_limit is None else parse_bytes(memory_limit, "memory_limit"),
+        epsilon=_check_epsilon(epsilon),
+        seed=_whole_number(seed, "seed", 0),
+    )
+
+
+def check_device(device: Any) -> str | None:
+    """Hold that a torch device, or one of its name such as "cuda:1", is there; returns its name."""
+    if device is None or device == "cpu":
+        return device  # type: ignore[no-any-return]  # without torch: importing it takes seconds
+    import torch
+
+    try:
+        checked = torch.device(device)
+        if checked.type == "meta":
+            raise RuntimeError("it holds no values")
+        torch.empty(1, device=checked)
+    except Exception:  # each kind of device has errors of its own
+        available = ["cpu"] + [f"cuda:{i}" for i in range(torch.cuda.device_count())]
+        available += ["mps"] if torch.backends.mps.is_available() else []
+        name = str(device) if isinstance(device, torch.device) else device
+        raise InputError(
+            f"device {name!r} is not there: use {' or '.join(map(repr, available))}", code="missing-device"
+        ) from None
+    return str(checked)
+
+
+def parse_bytes(size: Any, what: str = "the size") -> int:
+    """Read an amount of memory.
+
+    Args:
+        size: a number of bytes, or a string with a unit: kB, MB, GB, TB count in thousands, KiB, MiB, GiB, TiB in 1024.
+        what: what the messages call it.
+
+    Returns:
+        Bytes, at least 1.
+
+    Example:
+        >>> parse_bytes("1.5 GiB"), parse_bytes("2GB"), parse_bytes(4096)
+        (1610612736, 2000000000, 4096)
+    """
+    count = 0
+    if isinstance(size, str):
+        match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-z]*)\s*", size.lower(), re.ASCII)
+        if match and match[2] in _UNITS:
+            count = int(Fraction(match[1]) * _UNITS[match[2]])
+    elif not isinstance(size, bool) and isinstance(size, Real) and math.isfinite(size):
+        count = int(float(size))
+    if count < 1:
+        raise InputError(
+            f"{what} is {_as_typed(size)}, but it must be a number of bytes above 0, or such as '2 GiB'",
+            code="memory-size",
+        )
+    return count
+
+
+def _whole_number(value: Any, what: str, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise InputError(
+            f"{what} is {_as_typed(value)}, but it must be a whole number of at least {least}", code="whole-number"
+        )
+    return int(value)
+
+
+def _check_epsilon(epsilon: Any) -> float:
+    if not isinstance(epsilon, Real) or not 0 < float(epsilon) < 1:
+        raise InputError(
+            f"epsilon is {_as_typed(epsilon)}, but it must be a number above 0 and below 1, such as 0.1",
+            code="epsilon-range",
+        )
+    return float(epsilon)
+
+
+def _as_typed(value: Any) -> str:
+    """A value as a user would have typed it: 3 rather than np.int64(3)."""
+    return str(value) if isinstance(value, Real) else repr(value)

@@ -11,13 +11,13 @@ import math
 
 import numpy as np
 
-from crust.selection import kernels_exact, kernels_float32
+from crust.selection import kernels
 from crust.selection.assignment import Picks, diameter
 from crust.selection.distances import Distances
+from crust.selection.executors import Ticker
 from crust.selection.greedy import Room
-from crust.selection.kernels_exact import BLOCK, LEAF, REFINE_RATIO, exact_block, exact_kernel, magic_number, snap
+from crust.selection.kernels import BLOCK, LEAF, REFINE_RATIO, exact_block, exact_kernel, magic_number, snap
 from crust.selection.marginal_gains import Gains
-from crust.selection.threads import Ticker
 
 PICKS_AT_ONCE = 64
 DONE, RESCALE, NEEDS_ROW = 0, 1, 2
@@ -44,12 +44,8 @@ def stochastic(
 def lazy(distances: Distances, k: int, *, threads: int, ticker: Ticker, room: Room | None = None) -> Picks:
     """Exact greedy that computes a gain again only where its last value could still be the largest.
 
-    Args:
-        distances: exact ones, of one group; approximate ones are made exact.
-        k: how many to pick.
-        threads: for the passes over all pairs; the picks themselves follow one another.
-        ticker: counts pairs of points.
-        room: where all distances of the group may be kept.
+    Approximate distances are made exact. All of the group may be kept in `room`. The picks themselves follow one
+    another: threads share only the passes over all pairs.
     """
     if not distances.exact:
         distances.make_exact()
@@ -82,10 +78,10 @@ class Lazy:
 
         def consume(tile, top, left, slot):
             sums, largest = parts[slot]
-            kernels_exact.exact_sums(tile, top, left, magic, sums)
-            kernels_exact.column_maxima(tile, left, largest)
+            kernels.exact_sums(tile, top, left, magic, sums)
+            kernels.column_maxima(tile, left, largest)
             if square is not None:
-                kernels_exact.store(tile, top, left, square)
+                kernels.store(tile, top, left, square)
 
         distances.each_tile(consume, self.threads, self.ticker)
         if square is not None:
@@ -103,7 +99,7 @@ class Lazy:
         parts = [np.zeros(self.n) for _ in range(self.threads)]
 
         def consume(tile, top, left, slot):
-            kernels_exact.mirror_gains(tile, top, left, self.nearest, self.magic, parts[slot])
+            kernels.mirror_gains(tile, top, left, self.nearest, self.magic, parts[slot])
 
         if self.bound > 0.0:
             self.distances.each_tile(consume, self.threads, self.ticker)
@@ -151,7 +147,7 @@ class Lazy:
             self.ticker.step()
 
 
-@kernels_float32.fast_kernel
+@kernels.fast_kernel
 def total(values):
     """A sum in any order: for numbers that add up exactly."""
     result = 0.0

@@ -17,13 +17,13 @@ import math
 
 import numpy as np
 
-from crust.selection import kernels_float32
+from crust.selection import kernels
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
 from crust.selection.assignment import WORTH_THREADS
 from crust.selection.distances import TILE_COLUMNS, UNIT, Distances
-from crust.selection.kernels_exact import REFINE_RATIO, exact_kernel, exact_pairs, magic_number, snap, update_nearest
-from crust.selection.threads import Ticker, run_in_threads
+from crust.selection.executors import Ticker, run_in_threads
+from crust.selection.kernels import REFINE_RATIO, exact_kernel, exact_pairs, magic_number, snap, update_nearest
 
 
 class Clusters:
@@ -89,7 +89,7 @@ def relative_error(distances: Distances) -> float:
     return 1.05 * (0.5 * distances.dims + 6.0) * UNIT
 
 
-@kernels_float32.fast_kernel
+@kernels.fast_kernel
 def _square(a, b):
     total = np.float32(0.0)
     for t in range(a.shape[0]):
@@ -238,7 +238,7 @@ class Gains:
             block = candidates[first : first + TILE_CANDIDATES]
             # the slack: gains are compared as sums of rounded distances
             sums = self._sums(block) if self._clusters is None else self._cluster_sums(block, self._clusters)
-            upper = sums * (1 + 2 * kernels_float32.SUM_ERROR) + 2 * self.slack
+            upper = sums * (1 + 2 * kernels.SUM_ERROR) + 2 * self.slack
             self.bounds[block] = np.minimum(self.bounds[block], upper)
             self.looked[block] = self.done
 
@@ -370,7 +370,7 @@ class Gains:
         return True
 
 
-@kernels_float32.fast_kernel
+@kernels.fast_kernel
 def _add_gain_bounds(tile, raised, gains):
     """Add the sums of max(0, raised - distance) of each row; up to 64 terms are added in float32."""
     zero = np.float32(0.0)
@@ -389,7 +389,7 @@ def _add_gain_bounds(tile, raised, gains):
         gains[r] += total
 
 
-@kernels_float32.fast_kernel
+@kernels.fast_kernel
 def _product_bounds(tile, row_norms, column_norms, scale, raised, gains):
     """The same from inner products."""
     zero, two = np.float32(0.0), np.float32(2.0)

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crust.selection.distances import Distances
-from crust.selection.kernels_exact import LEAF, exact_kernel, exact_pairs, snap
-from crust.selection.threads import Ticker, run_in_threads
+from crust.selection.executors import Ticker, run_in_threads
+from crust.selection.kernels import LEAF, exact_kernel, exact_pairs, snap
 
 DONE, RESCALE = 0, 1
 
@@ -266,18 +266,9 @@ def build_from_upper(
     far = np.empty(entries // 2, np.float32)
     counts = np.zeros(distances.n, np.int64)
     found = pairs_from_upper(
-        matrix,
-        distances.x,
-        distances.exact,
-        distances.root,
-        distances.factor,
-        nearest,
-        limits,
-        rows,
-        columns,
-        far,
-        counts,
-    )
+        matrix, distances.x, distances.exact, distances.root, distances.factor, nearest, limits,
+        rows, columns, far, counts,
+    )  # fmt: skip
     if found < 0:
         return None
     begins = np.cumsum(counts) - counts
@@ -314,21 +305,9 @@ def build_lists(
             else:
                 tile, tile_rows = distances.tile(points, 0, n, buffer), points - top
             at = append_lists(
-                tile,
-                tile_rows,
-                points,
-                distances.x,
-                distances.exact,
-                distances.root,
-                distances.factor,
-                nearest,
-                limits,
-                begins,
-                ends,
-                names[room],
-                lengths[room],
-                at,
-            )
+                tile, tile_rows, points, distances.x, distances.exact, distances.root, distances.factor,
+                nearest, limits, begins, ends, names[room], lengths[room], at,
+            )  # fmt: skip
             if at < 0:
                 full.append(slot)
                 return

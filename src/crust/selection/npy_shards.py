@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crust.errors import InputError
-from crust.selection import input_checks, prepare_features
+from crust.selection import input_checks
+from crust.selection.distances import as_float64, directions, shifted
 
 SUFFIX = ".npy"
 
@@ -43,19 +44,16 @@ class ShardFile:
 
 @dataclass(frozen=True)
 class Form:
-    """What is done to points before distances are computed: see `prepare_features`."""
+    """What is done to points before distances are computed: see `distances.group_points`."""
 
     metric: str
     exponent: int = 0
 
     def read(self, file: ShardFile, rows: Any) -> NDArray[np.float64]:
         """Some rows of a file as the kernels need them."""
-        points = prepare_features.as_float64(file.open()[rows])
-        if self.metric == "cosine":
-            found: NDArray[np.float64] = prepare_features.directions(points)
-            return found
-        shifted: NDArray[np.float64] = prepare_features.shifted(points, self.exponent)
-        return shifted
+        points = as_float64(file.open()[rows])
+        found: NDArray[np.float64] = directions(points) if self.metric == "cosine" else shifted(points, self.exponent)
+        return found
 
 
 class ShardFiles:
@@ -89,12 +87,7 @@ class ShardFiles:
 
 
 def are_files(features: Any) -> bool:
-    """Whether somebody names files in place of points.
-
-    Example:
-        >>> are_files("shards"), are_files(["a.npy", "b.npy"]), are_files([[0.0, 1.0]])
-        (True, True, False)
-    """
+    """Whether somebody names files in place of points."""
     if isinstance(features, str | os.PathLike):
         return True
     many = isinstance(features, list | tuple) and len(features) > 0
@@ -115,11 +108,9 @@ def mapped_file(features: Any) -> str | None:
 
 
 def find_files(features: Any, engine: Any = None) -> ShardFiles:
-    """The files that are named, as the machines of an engine see them.
+    """The files that are named, as the machines of an engine see them; without one, as this machine does.
 
-    Args:
-        features: a folder of .npy files, one such file, or several in the order that counts.
-        engine: whose machines to ask; default: this one.
+    A name is that of a .npy file, or of a folder of them; several count in the order they are given.
     """
     names = [features] if isinstance(features, str | os.PathLike) else list(features)
     paths = [os.path.abspath(os.fspath(name)) for name in names]  # noqa: PTH100  (links stay as they are)
@@ -132,14 +123,19 @@ def find_files(features: Any, engine: Any = None) -> ShardFiles:
     for node, files in seen:
         for file in files:
             if found.setdefault(file.path, file) != file:
-                raise InputError(f"{file.path} is not the same on all machines: give each file a name of its own")
+                raise InputError(
+                    f"{file.path} is not the same on all machines: give each file a name of its own",
+                    code="files-differ",
+                )
             nodes.setdefault(file.path, []).append(node)
     for path, name in zip(paths, names, strict=True):
         if not any(file == path or str(Path(file).parent) == path for file in found):
             there = Path(path).is_dir()
             what = f"{name} has no {SUFFIX} files" if there else f"there is no file or folder {name}"
             where = " on any machine of the cluster" if hasattr(engine, "look") and not there else ""
-            raise InputError(f"{what}{where}: give a folder of files such as part-0.npy, with one point a row")
+            raise InputError(
+                f"{what}{where}: give a folder of files such as part-0.npy, with one point a row", code="missing-file"
+            )
     files = []
     for path, file in _ordered(found, paths):
         everywhere = len(nodes[path]) == len(seen)
@@ -148,7 +144,8 @@ def find_files(features: Any, engine: Any = None) -> ShardFiles:
         if file.columns != files[0].columns:
             raise InputError(
                 f"{file.name} has {file.columns} columns, but {files[0].name} has {files[0].columns}: "
-                "all shards need the same number"
+                "all shards need the same number",
+                code="columns-differ",
             )
     return ShardFiles(files)
 
@@ -176,18 +173,21 @@ def describe(paths: list[str]) -> list[ShardFile]:
 
 def _head(path: Path) -> ShardFile:
     if path.suffix.lower() != SUFFIX:
-        raise InputError(f"{path} is no {SUFFIX} file: save its array with numpy.save")
+        raise InputError(f"{path} is no {SUFFIX} file: save its array with numpy.save", code="not-npy")
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__).rstrip(". ")
-        raise InputError(f"cannot read {path}: truncated, empty or no {SUFFIX} file ({reason})") from None
+        raise InputError(
+            f"cannot read {path}: truncated, empty or no {SUFFIX} file ({reason})", code="damaged-file"
+        ) from None
     if 0 in array.shape:
-        raise InputError(f"{path} is empty (shape {array.shape}): take it out of the folder")
+        raise InputError(f"{path} is empty (shape {array.shape}): take it out of the folder", code="empty")
     if array.ndim != 2 or array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         raise InputError(
             f"{path} has shape {array.shape} and type {array.dtype}: give numbers of up to 64 bits in two dimensions, "
-            "one row a point"
+            "one row a point",
+            code="not-numbers",
         )
     return ShardFile(str(path), len(array), array.shape[1], str(array.dtype))
 
@@ -225,13 +225,10 @@ class Seen:
 def survey(wanted: ShardRows) -> Seen:
     """Look at some rows as they stand in the file."""
     array, start = wanted.file.open()[wanted.rows], wanted.rows.start
-    bad = (
-        input_checks._rows_where(array, input_checks._not_finite) if array.dtype.kind == "f" else np.empty(0, np.int64)
-    )
-    zero = (
-        input_checks._rows_where(array, input_checks._all_zero)
-        if wanted.form.metric == "cosine"
-        else np.empty(0, np.int64)
-    )
+    bad = zero = np.empty(0, np.int64)
+    if array.dtype.kind == "f":
+        bad = input_checks.rows_where(array, input_checks.not_finite)
+    if wanted.form.metric == "cosine":
+        zero = input_checks.rows_where(array, input_checks.all_zero)
     largest = 0.0 if len(bad) else max(float(array.max()), -float(array.min()))
     return Seen(largest, bad + start, zero + start)

@@ -1,7 +1,4 @@
-"""Algorithms by name: each gets one group and returns its `Picks`.
-
-`select`: the one door to all algorithms.
-"""
+"""`select`: the one door to all algorithms. Each gets one group and returns its `Picks`."""
 
 from __future__ import annotations
 
@@ -14,76 +11,30 @@ from numpy.typing import NDArray
 
 from crust._util.progress import progress_bar
 from crust.errors import InputError, choices
-from crust.selection import input_checks, prepare_features
+from crust.selection import input_checks
 from crust.selection.assignment import Picks
 from crust.selection.budget import resolve_k, split_budget
 from crust.selection.central_points import central, mean_distances, random
 from crust.selection.coreset import Coreset
 from crust.selection.cost_model import SelectionPlan, expectation, group_bytes, list_bytes, make_plan
-from crust.selection.executors import ENGINES, open_engine
+from crust.selection.distances import device_distances, group_distances
+from crust.selection.executors import ENGINES, Ticker, one_blas_thread, open_engine, run_in_threads
 from crust.selection.greedi import greedi
 from crust.selection.greedi_files import select_files
 from crust.selection.greedy import Greedy, Room
 from crust.selection.greedy_torch import greedy_on_device
-from crust.selection.input_checks import check_groups
+from crust.selection.input_checks import Options, check_groups, check_options
 from crust.selection.lazy_stochastic import lazy, stochastic
 from crust.selection.npy_shards import are_files, mapped_file
-from crust.selection.options import Options, check_options
 from crust.selection.sieve_streaming import sieve
-from crust.selection.threads import Ticker, run_in_threads
 
-
-def run_group(
-    features: Any,
-    index: NDArray[np.int64] | None,
-    k: int,
-    options: Options,
-    *,
-    group: int,
-    store: bool,
-    room: Any,
-    limit: int,
-    threads: int,
-    engine: Any,
-    ticker: Ticker,
-) -> tuple[Picks, float]:
-    """Select k points of one group; returns the picks, and the factor for their distances and gains."""
-    device = tensor_device(features, options)
-    if device is not None and options.algorithm in ("greedy", "lazy"):
-        on_device, unit = prepare_features.device_distances(features, index, options.metric, device, limit)
-        return greedy_on_device(on_device, k, ticker), unit
-    rng = np.random.default_rng([options.seed, group])
-    keep = room if store else None
-    means: dict[str, Any] = {"threads": threads, "ticker": ticker}
-    exact = options.algorithm == "lazy"
-    distances, unit = prepare_features.group_distances(features, index, options.metric, approximate=not exact)
-    match options.algorithm:
-        case "greedy":
-            left = limit - group_bytes(distances.n, distances.dims, options, store, threads)
-            lists = min(left, int(list_bytes(distances.n)))
-            return Greedy(distances, k, room=keep, list_bytes=lists, **means).run(), unit
-        case "lazy":
-            return lazy(distances, k, room=keep, **means), unit
-        case "stochastic":
-            return stochastic(distances, k, epsilon=options.epsilon, rng=rng, **means), unit
-        case "sieve":
-            return sieve(distances, k, epsilon=options.epsilon, rng=rng, **means), unit
-        case "greedi":
-            return greedi(distances, k, rng=rng, engine=engine, memory=limit // (2 * threads), **means), unit
-        case "central":
-            return central(distances, k, **means), unit
-        case "random":
-            return random(distances, k, rng=rng, **means), unit
-    raise AssertionError(options.algorithm)
+log = logging.getLogger("crust")
 
 
 def tensor_device(features: Any, options: Options) -> Any:
     """The device to work on where that is not the CPU; None: the CPU kernels."""
     device = options.device if options.device is not None else getattr(features, "device", None)
     return None if device is None or str(device).startswith("cpu") else device
-
-
-log = logging.getLogger("crust")
 
 
 def select(
@@ -138,18 +89,16 @@ def select(
         ([1, 3], [3, 1])
     """
     options = check_options(
-        algorithm=algorithm,
-        metric=metric,
-        device=device,
-        threads=threads,
-        memory_limit=memory_limit,
-        epsilon=epsilon,
-        seed=seed,
-    )
+        algorithm=algorithm, metric=metric, device=device, threads=threads, memory_limit=memory_limit,
+        epsilon=epsilon, seed=seed,
+    )  # fmt: skip
     if not hasattr(engine, "map") and engine is not None:
         choices(engine, ENGINES, "engine")
     if engine is not None and algorithm != "greedi":
-        raise InputError(f"algorithm {algorithm!r} runs in this process only: use algorithm 'greedi' with an engine")
+        raise InputError(
+            f"algorithm {algorithm!r} runs in this process only: use algorithm 'greedi' with an engine",
+            code="engine-algorithm",
+        )
     file = mapped_file(features) if engine is not None and metric != "precomputed" else None
     if file is not None or are_files(features):
         return select_files(file or features, k, groups, min_per_group, options, engine, progress)
@@ -206,7 +155,7 @@ def centrality(
 
     def measure(group: int, slot: int, crew: int, limit: int) -> None:
         index = work.index(group)
-        distances, unit = prepare_features.group_distances(features, index, metric, approximate=True)
+        distances, unit = group_distances(features, index, metric, approximate=True)
         means[slice(None) if index is None else index] = mean_distances(distances, threads=crew, ticker=ticker) * unit
 
     work.each_group(measure, ticker)
@@ -260,22 +209,42 @@ class _Work:
         rooms = [Room() for _ in range(self.plan.together)]
 
         def work(group: int, slot: int, threads: int, limit: int) -> None:
-            picks[group], self.units[group] = run_group(
-                self.features,
-                self.index(group),
-                int(self.budgets[group]),
-                self.options,
-                group=group,
-                store=bool(self.plan.stored[group]),
-                room=rooms[slot],
-                limit=limit,
-                threads=threads,
-                engine=self.engine,
-                ticker=ticker,
-            )
+            room = rooms[slot] if self.plan.stored[group] else None
+            picks[group], self.units[group] = self._select(group, room, threads, limit, ticker)
 
         self.each_group(work, ticker)
         return picks
+
+    def _select(self, group: int, room: Room | None, threads: int, limit: int, ticker: Ticker) -> tuple[Picks, float]:
+        """Select from one group; returns the picks, and the factor for their distances and gains."""
+        features, options, index, k = self.features, self.options, self.index(group), int(self.budgets[group])
+        device = tensor_device(features, options)
+        if device is not None and options.algorithm in ("greedy", "lazy"):
+            on_device, unit = device_distances(features, index, options.metric, device, limit)
+            return greedy_on_device(on_device, k, ticker), unit
+        rng = np.random.default_rng([options.seed, group])
+        means: dict[str, Any] = {"threads": threads, "ticker": ticker}
+        approximate = options.algorithm != "lazy"
+        distances, unit = group_distances(features, index, options.metric, approximate=approximate)
+        match options.algorithm:
+            case "greedy":
+                left = limit - group_bytes(distances.n, distances.dims, options, room is not None, threads)
+                lists = min(left, int(list_bytes(distances.n)))
+                return Greedy(distances, k, room=room, list_bytes=lists, **means).run(), unit
+            case "lazy":
+                return lazy(distances, k, room=room, **means), unit
+            case "stochastic":
+                return stochastic(distances, k, epsilon=options.epsilon, rng=rng, **means), unit
+            case "sieve":
+                return sieve(distances, k, epsilon=options.epsilon, rng=rng, **means), unit
+            case "greedi":
+                memory = limit // (2 * threads)
+                return greedi(distances, k, rng=rng, engine=self.engine, memory=memory, **means), unit
+            case "central":
+                return central(distances, k, **means), unit
+            case "random":
+                return random(distances, k, rng=rng, **means), unit
+        raise AssertionError(options.algorithm)
 
     def each_group(self, work: Callable[[int, int, int, int], None], ticker: Ticker) -> None:
         """Call work(group, slot, threads, bytes) for every group with a budget, the largest first, as planned."""
@@ -288,13 +257,6 @@ class _Work:
             small = [g for g in order if not plan.alone[g]]
             share = plan.limit // plan.together
             run_in_threads(small, lambda group, slot: work(group, slot, 1, share), plan.together, ticker)
-
-
-def one_blas_thread() -> Any:
-    """Keep matrix products on the thread that asks for them: the threads are ours already."""
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(1, user_api="blas")
 
 
 def _gather(work: _Work, picks: list[Picks | None], names: NDArray[Any] | None, info: dict[str, Any]) -> Coreset:
@@ -313,23 +275,11 @@ def _gather(work: _Work, picks: list[Picks | None], names: NDArray[Any] | None, 
         labels.append(np.full(len(found.order), group))
         medoid[rows] = rows[found.owner]
         nearest[rows] = found.nearest.astype(np.float64) * work.units[group]
-    chosen = np.concatenate(indices)
     left_over = np.flatnonzero(medoid < 0)
     if len(left_over):
-        medoid[left_over], nearest[left_over] = _nearest_medoids(work, chosen, left_over)
-    place = np.empty(n, np.int64)
-    place[chosen] = np.arange(len(chosen))
-    assignment = place[medoid]
-    return Coreset(
-        indices=chosen,
-        weights=np.bincount(assignment, minlength=len(chosen)),
-        assignment=assignment,
-        gains=np.concatenate(gains),
-        objective=float(nearest.sum()),
-        distances=np.minimum(nearest, np.finfo(np.float32).max).astype(np.float32),
-        groups=None if names is None else names[np.concatenate(labels)],
-        info={**info, "path": work.plan.path},
-    )
+        medoid[left_over], nearest[left_over] = _nearest_medoids(work, np.concatenate(indices), left_over)
+    groups = None if names is None else names[np.concatenate(labels)]
+    return Coreset.of_medoids(indices, medoid, nearest, gains, groups, {**info, "path": work.plan.path})
 
 
 def _nearest_medoids(
@@ -338,7 +288,7 @@ def _nearest_medoids(
     """Points of groups without a medoid (k was too small) go to the nearest medoid of any group."""
     medoids = np.sort(chosen)
     both = np.concatenate([medoids, rows])
-    distances, unit = prepare_features.group_distances(work.features, both, work.options.metric, approximate=False)
+    distances, unit = group_distances(work.features, both, work.options.metric, approximate=False)
     k = len(medoids)
     owner, far = np.empty(len(rows), np.int64), np.empty(len(rows))
     for first in range(0, len(rows), 256):

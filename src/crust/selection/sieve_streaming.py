@@ -36,13 +36,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crust.errors import InputError
-from crust.selection import input_checks, kernels_exact, prepare_features
+from crust.selection import input_checks, kernels
 from crust.selection.assignment import WORTH_THREADS, Picks, complete, diameter, part_of
-from crust.selection.distances import Distances
-from crust.selection.kernels_exact import BLOCK, exact_kernel, magic_number, snapped_sum
+from crust.selection.distances import Distances, as_float64, directions
+from crust.selection.executors import Ticker, run_in_threads
+from crust.selection.input_checks import check_options
+from crust.selection.kernels import BLOCK, exact_kernel, magic_number, snapped_sum
 from crust.selection.lazy_stochastic import Lazy, gain_of_row
-from crust.selection.options import check_options
-from crust.selection.threads import Ticker, run_in_threads
 
 
 @dataclass
@@ -191,7 +191,7 @@ def sieve(
     sums = np.empty(n)
     tiles = _Tiles(distances, measured, threads, ticker)
     for left, tile in tiles:
-        sums[left : left + len(tile)] = [kernels_exact.snapped_sum(row, magic) for row in tile]
+        sums[left : left + len(tile)] = [kernels.snapped_sum(row, magic) for row in tile]
     first = int(sums.argmin())
     sieves = Sieves(tiles.rows(np.array([first]))[0], k - 1, epsilon, threads, ticker)
     for left, tile in tiles:
@@ -239,9 +239,7 @@ def exact_between(
 
     def work(first: int, slot: int) -> None:
         rows = np.arange(first, min(len(points), first + SPLIT))
-        kernels_exact.exact_tile(
-            points, targets, rows, 0, m, distances.root, distances.factor, out[rows[0] : rows[-1] + 1]
-        )
+        kernels.exact_tile(points, targets, rows, 0, m, distances.root, distances.factor, out[rows[0] : rows[-1] + 1])
         ticker.step(len(rows) * m)
 
     run_in_threads(range(0, len(points), SPLIT), work, threads if out.size * len(targets) > 2**20 else 1, ticker)
@@ -315,11 +313,15 @@ def sieve_stream(
     """
     options = check_options(algorithm="sieve", metric=metric, epsilon=epsilon, seed=seed, threads=threads)
     if metric == "precomputed":
-        raise InputError("a stream has no precomputed distances: give points, and metric 'euclidean'")
+        raise InputError(
+            "a stream has no precomputed distances: give points, and metric 'euclidean'", code="stream-metric"
+        )
     whole: list[tuple[Any, str]] = [(k, "k"), (reservoir, "reservoir")]
     for value, name in whole:
         if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-            raise InputError(f"{name} is {value!r}, but a stream needs a whole number of at least 1")
+            raise InputError(
+                f"{name} is {value!r}, but a stream needs a whole number of at least 1", code="whole-number"
+            )
     rows = _Rows(chunks, metric)
     stream = _Stream(rows.take(max(reservoir, k)), int(k), int(reservoir), options.epsilon, metric, seed, threads)
     while len(block := rows.take(AT_ONCE)):
@@ -346,8 +348,10 @@ class _Rows:
                 input_checks.check_directions(table, what)
             width = width or table.shape[1]
             if table.shape[1] != width:
-                raise InputError(f"{what} has {table.shape[1]} columns, but those before it have {width}")
-            yield prepare_features.as_float64(table)
+                raise InputError(
+                    f"{what} has {table.shape[1]} columns, but those before it have {width}", code="columns-differ"
+                )
+            yield as_float64(table)
 
     def take(self, count: int) -> NDArray[np.float64]:
         """The next `count` rows, or as many as there still are."""
@@ -369,7 +373,7 @@ class _Stream:
         self, start: NDArray[np.float64], k: int, reservoir: int, epsilon: float, metric: str, seed: int, threads: int
     ):
         if len(start) < k:
-            raise InputError(f"k is {k}, but the stream has only {len(start)} points")
+            raise InputError(f"k is {k}, but the stream has only {len(start)} points", code="k-range")
         self.k, self.threads, self.ticker = k, threads, Ticker()
         self.rng = np.random.default_rng(seed)
         self.exponent = math.frexp(float(np.abs(start).max()))[1]
@@ -388,7 +392,7 @@ class _Stream:
 
     def _prepared(self, vectors: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.metric == "cosine":
-            return prepare_features.directions(vectors)  # type: ignore[no-any-return]
+            return directions(vectors)  # type: ignore[no-any-return]
         return np.ldexp(vectors, -self.exponent)
 
     def _measure(self) -> None:

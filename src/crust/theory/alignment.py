@@ -17,49 +17,25 @@ from crust.theory.inputs import given_labels, inputs_of, label_rows, members_of,
 from crust.theory.jacobian import Jacobian
 from crust.theory.spectrum import Cut, Spaces
 
-__all__ = ["Aligned", "Alignment", "Share", "alignment"]
-
 
 @dataclass(frozen=True)
 class Share:
-    """One vector, such as the labels of a subset, in the two spaces.
+    """One vector, such as the labels of a subset, in the two spaces."""
 
-    Attributes:
-        information: the share of its squared length that lies in the information space.
-        nuisance: ‖Π_N v‖/√k for k examples, the paper's measure.
-
-    Example:
-        >>> Share(0.9, 0.3).information
-        0.9
-    """
-
-    information: float
-    nuisance: float
+    information: float  # the share of its squared length that lies in the information space
+    nuisance: float  # ‖Π_N v‖/√k for k examples, the paper's measure
 
 
 @dataclass(frozen=True)
 class Aligned:
-    """One set of examples.
+    """One set of examples."""
 
-    Attributes:
-        examples: how many.
-        rank: the dimension of its information space.
-        chance: the share of a random vector that lies in it: rank over rows.
-        labels: the given labels in the spaces of this set's own Jacobian.
-        residual: f - y, or p - y for cross-entropy.
-        error: given minus true labels; None where true labels are not known, or no label is wrong.
-
-    Example:
-        >>> Aligned(4, 1, 0.25, Share(0.9, 0.3), Share(0.5, 0.4)).error is None
-        True
-    """
-
-    examples: int
-    rank: int
-    chance: float
-    labels: Share
-    residual: Share
-    error: Share | None = None
+    examples: int  # how many
+    rank: int  # the dimension of its information space
+    chance: float  # the share of a random vector that lies in it: rank over rows
+    labels: Share  # the given labels in the spaces of this set's own Jacobian
+    residual: Share  # f - y, or p - y for cross-entropy
+    error: Share | None = None  # given minus true labels; None where true labels are not known, or no label is wrong
 
 
 @dataclass(frozen=True)
@@ -169,7 +145,7 @@ def alignment(
     truth = None if true_labels is None else label_rows(true_labels, outputs, n, loss, "true labels")
     members = None if coreset is None else members_of(coreset, n)[0]
     if repeats < 0:
-        raise InputError(f"repeats is {repeats}: give 0 or more random subsets")
+        raise InputError(f"repeats is {repeats}: give 0 or more random subsets", code="repeats-range")
     residual = residual_rows(jacobian.logits.double().cpu().numpy(), y, loss)
     return alignment_of(Spaces(jacobian, k, seed), y, truth, residual, members, cut, repeats, seed)
 

@@ -13,43 +13,33 @@ from numpy.typing import NDArray
 from torch import nn
 
 from crust.errors import InputError
-from crust.theory.gram import check_gram_memory, gram, precision_of
+from crust.theory.gram import (
+    Weighted,
+    check_gram_memory,
+    gram,
+    largest_eigenvalue,
+    least,
+    main_clusters,
+    precision_of,
+    roots_of,
+)  # fmt: skip
 from crust.theory.inputs import given_labels, inputs_of, label_rows, members_of, residual_rows, usual_loss
 from crust.theory.jacobian import Jacobian
-from crust.theory.weighted_jacobian import Weighted, largest_eigenvalue, least, main_clusters, roots_of
-
-__all__ = ["Bound", "CoresetQuality", "Errors", "coreset_quality"]
 
 
 @dataclass(frozen=True)
 class Errors:
-    """Three errors of standing for all examples.
+    """Three errors of standing for all examples."""
 
-    Attributes:
-        norm: |√r_max ‖J_S‖ - ‖J‖|, the paper's ε.
-        norm_share: the same over ‖J‖.
-        gram: ‖JᵀJ - J_SᵀRJ_S‖ / ‖JᵀJ‖.
-        gradient: ‖Jᵀg - J_SᵀRg_S‖ / ‖Jᵀg‖, with the gradients g of the losses at the outputs.
-
-    Example:
-        >>> Errors(0.5, 0.1, 0.2, 0.3).gram
-        0.2
-    """
-
-    norm: float
-    norm_share: float
-    gram: float
-    gradient: float
+    norm: float  # |√r_max ‖J_S‖ - ‖J‖|, the paper's ε
+    norm_share: float  # the same over ‖J‖
+    gram: float  # ‖JᵀJ - J_SᵀRJ_S‖ / ‖JᵀJ‖
+    gradient: float  # ‖Jᵀg - J_SᵀRg_S‖ / ‖Jᵀg‖, with the gradients g of the losses at the outputs
 
 
 @dataclass(frozen=True)
 class Bound:
-    """Something that must lie between two numbers.
-
-    Example:
-        >>> Bound("a", 1.0, 2.0, 3.0).holds, Bound("b", 1.0, 4.0, 3.0).holds
-        (True, False)
-    """
+    """Something that must lie between two numbers."""
 
     name: str
     low: float
@@ -181,17 +171,13 @@ def coreset_quality(
     """How well a coreset stands for all examples, beside random subsets of its size.
 
     Args:
-        model: any network; run in eval mode, nothing in it changes.
-        data: inputs as a tensor or an array, (inputs, labels), `Examples`, or a dataset.
-        labels: the given labels; default: those of the data.
+        model, data, labels, loss, memory_limit: as in `alignment`.
         coreset: a `Coreset`, or positions.
         true_labels: where they are known, to measure the noise in the coreset.
         weights: r, one a member; default: the coreset's own, or n/k for positions.
         clusters: the K main clusters of the paper: their number, by default that of the different labels, or the
             cluster of each member. A number makes K medoids of the members' Jacobian rows.
-        loss: `cross-entropy` or `squared`; default: by the number of outputs.
         repeats: random subsets.
-        memory_limit: bytes; None: half of what is free.
         seed: of the random subsets.
 
     Returns:
@@ -204,9 +190,9 @@ def coreset_quality(
         (1.414214, 2.828427, 0.0)
     """
     if coreset is None:
-        raise InputError("there is no coreset: give a Coreset, or the positions of its members")
+        raise InputError("there is no coreset: give a Coreset, or the positions of its members", code="missing-coreset")
     if repeats < 0:
-        raise InputError(f"repeats is {repeats}: give 0 or more random subsets")
+        raise InputError(f"repeats is {repeats}: give 0 or more random subsets", code="repeats-range")
     problem = make_problem(model, data, labels, true_labels, loss, memory_limit)
     return quality_of(problem, coreset, weights, clusters, repeats, seed)
 
@@ -258,10 +244,7 @@ class Reference:
         norm = abs(float(np.sqrt(subset.weights).max()) * subset.norm - self.norm)
         top = max(self.norm, np.finfo(np.float64).tiny)
         return Errors(
-            norm,
-            norm / top,
-            far / top**2,
-            gap / self.gradient if self.gradient else (0.0 if gap == 0 else np.inf),
+            norm, norm / top, far / top**2, gap / self.gradient if self.gradient else (0.0 if gap == 0 else np.inf)
         )
 
 

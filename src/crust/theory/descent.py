@@ -20,21 +20,13 @@ BLOWN_UP = 1e12
 
 @dataclass(frozen=True)
 class Path:
-    """Where gradient descent came to.
+    """Where gradient descent came to."""
 
-    Attributes:
-        weights: the last weights, (m,).
-        outputs: of the coreset at the last weights, (k, C).
-        steps: that were made.
-        first_right: the first step after which all outputs belonged to the true labels; None: never.
-        diverged: whether the outputs stopped being numbers.
-    """
-
-    weights: Tensor
-    outputs: NDArray[np.float64]
-    steps: int
-    first_right: int | None
-    diverged: bool
+    weights: Tensor  # the last weights, (m,)
+    outputs: NDArray[np.float64]  # of the coreset at the last weights, (k, C)
+    steps: int  # that were made
+    first_right: int | None  # the first step after which all outputs belonged to the true labels; None: never
+    diverged: bool  # whether the outputs stopped being numbers
 
 
 def weighted_loss(jacobian: Jacobian, index: NDArray[np.int64], r: NDArray[np.float64], y: Tensor, loss: str) -> Any:
@@ -61,25 +53,10 @@ def descend(
     steps: int,
     margin: float,
 ) -> Path:
-    """`steps` iterations with a constant rate from the present weights, on the given labels.
+    """`steps` iterations with the constant rate η from the present weights, on the given labels `rows` of S with
+    weights r.
 
-    Args:
-        jacobian: of all examples.
-        index: S.
-        r: its weights.
-        rows: the given labels of S, (k, C).
-        truth: the true ones.
-        loss: `squared` or `cross-entropy`.
-        rate: η.
-        steps: τ.
-        margin: δ, the smallest distance between two labels.
-
-    Example:
-        >>> jacobian = Jacobian(torch.nn.Linear(1, 1, bias=False), torch.ones(1, 1), torch.float64)
-        >>> one = np.ones((1, 1))
-        >>> path = descend(jacobian, np.array([0]), np.ones(1), one, one, "squared", 0.5, 30, 2.0)
-        >>> round(path.outputs.item(), 6), path.steps
-        (1.0, 30)
+    `truth` has the true labels of S; `margin` is δ, the smallest distance between two labels.
     """
     y = torch.as_tensor(rows, dtype=jacobian.dtype, device=jacobian.device)
     slope: Any = grad(weighted_loss(jacobian, index, r, y if loss == "squared" else y.argmax(1), loss))
@@ -116,12 +93,7 @@ def right(outputs: NDArray[np.float64], truth: NDArray[np.float64], margin: floa
 
 
 def margin_of(*labels: NDArray[np.float64]) -> float:
-    """δ: the smallest distance between two different labels; 1 between entries of one-hot rows.
-
-    Example:
-        >>> margin_of(np.array([[1.0], [-1.0], [0.5]])), margin_of(np.eye(3))
-        (0.5, 1.0)
-    """
+    """δ: the smallest distance between two different labels; 1 between entries of one-hot rows."""
     if labels[0].shape[1] > 1:
         return 1.0
     values = np.unique(np.concatenate([each.reshape(-1) for each in labels]))

@@ -56,24 +56,13 @@ class Diagnosis:
 
     def summary(self) -> dict[str, Any]:
         """All of it as plain numbers that JSON can hold; of long spectra every value that a plot needs."""
-        return dict(
-            _as_json(
-                {
-                    "name": self.name,
-                    "method": self.method,
-                    "model": self.model,
-                    "parameters": self.parameters,
-                    "points": self.points,
-                    "cut": self.cut,
-                    "noise": self.noise,
-                    "moments": [_moment(moment, self.cut) for moment in self.moments],
-                    "sizes": [
-                        {"share": size.share, "errors": size.errors, "random": size.random} for size in self.sizes
-                    ],
-                    "guarantee": None if self.guarantee is None else _guarantee(self.guarantee),
-                }
-            )
-        )
+        found = {
+            **_values(self, "name", "method", "model", "parameters", "points", "cut", "noise"),
+            "moments": [_moment(moment, self.cut) for moment in self.moments],
+            "sizes": self.sizes,
+            "guarantee": None if self.guarantee is None else _guarantee(self.guarantee),
+        }
+        return dict(_as_json(found))
 
 
 def diagnose(
@@ -115,7 +104,7 @@ def diagnose(
         (80, 2.0)
     """
     if points < 2:
-        raise InputError(f"points is {points}: give at least 2 examples")
+        raise InputError(f"points is {points}: give at least 2 examples", code="points-range")
     rows = run.sample(points)
     chosen = run.hold(epochs)
     moments: list[Moment] = []
@@ -184,7 +173,17 @@ def _sizes(
 
 
 def _moment(moment: Moment, cut: Cut) -> dict[str, Any]:
-    quality = moment.quality
+    quality = None
+    if moment.quality is not None:
+        bounds = moment.quality.bounds
+        quality = {
+            **_values(moment.quality, "alpha", "beta", "norm", "r_min", "r_max"),
+            "members": len(moment.quality.clusters),
+            **_values(
+                moment.quality, "noise", "noise_weighted", "noise_by_cluster", "noise_of_all", "errors", "random"
+            ),
+            "bounds": [{**dataclasses.asdict(bound), "holds": bound.holds} for bound in bounds],
+        }
     return {
         "epoch": moment.epoch,
         "singular_values": moment.spectrum.singular_values,
@@ -194,23 +193,7 @@ def _moment(moment: Moment, cut: Cut) -> dict[str, Any]:
         "random_sets": moment.alignment.random,
         "claim": moment.alignment.claim,
         "claim_at_random": moment.alignment.claim_at_random,
-        "quality": None
-        if quality is None
-        else {
-            "alpha": quality.alpha,
-            "beta": quality.beta,
-            "norm": quality.norm,
-            "r_min": quality.r_min,
-            "r_max": quality.r_max,
-            "members": len(quality.clusters),
-            "noise": quality.noise,
-            "noise_weighted": quality.noise_weighted,
-            "noise_by_cluster": quality.noise_by_cluster,
-            "noise_of_all": quality.noise_of_all,
-            "errors": quality.errors,
-            "random": quality.random,
-            "bounds": [{**dataclasses.asdict(bound), "holds": bound.holds} for bound in quality.bounds],
-        },
+        "quality": quality,
     }
 
 
@@ -223,7 +206,11 @@ def _guarantee(found: Guarantee) -> dict[str, Any]:
     outcome = None
     if found.outcome is not None:
         outcome = {**dataclasses.asdict(found.outcome), "as_promised": found.outcome.as_promised}
-    return {**{name: getattr(found, name) for name in names}, "premises": premises, "outcome": outcome}
+    return {**_values(found, *names), "premises": premises, "outcome": outcome}
+
+
+def _values(of: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(of, name) for name in names}
 
 
 def _as_json(value: Any) -> Any:

@@ -1,7 +1,4 @@
-"""What `guarantee` returns: the check list, what it promises, and what came true.
-
-`guarantee`: Theorem 1 and its corollary as a check list, and their prediction put to the test.
-"""
+"""`guarantee`: Theorem 1 and its corollary as a check list, what they promise, and what came true."""
 
 from __future__ import annotations
 
@@ -20,35 +17,20 @@ from crust._util.torch_modules import evaluating
 from crust.errors import InputError
 from crust.theory.coreset_quality import CoresetQuality, Problem, make_problem, quality_of
 from crust.theory.descent import descend, margin_of, right, weighted_loss
+from crust.theory.gram import Weighted, largest_outside
 from crust.theory.inputs import members_of
 from crust.theory.smoothness import secants, smoothness
-from crust.theory.weighted_jacobian import Weighted, largest_outside
-
-__all__ = ["Guarantee", "Outcome", "Premise", "guarantee"]
 
 
 @dataclass(frozen=True)
 class Premise:
-    """One condition: a value and what it may be at most.
+    """One condition: a value and what it may be at most."""
 
-    Attributes:
-        name: what it says.
-        value: what was measured.
-        bound: what it may be at most.
-        needed: whether the corollary (ε = 0) needs it; the others are needed by the theorem for ε > 0.
-        why: where it comes from, in a few words.
-
-    Example:
-        >>> premise = Premise("noise", 0.5, 0.25)
-        >>> premise.holds, premise.factor
-        (False, 2.0)
-    """
-
-    name: str
-    value: float
-    bound: float
-    needed: bool = True
-    why: str = ""
+    name: str  # what it says
+    value: float  # what was measured
+    bound: float  # what it may be at most
+    needed: bool = True  # whether the corollary (ε = 0) needs it; the others are needed by the theorem for ε > 0
+    why: str = ""  # where it comes from, in a few words
 
     @property
     def holds(self) -> bool:
@@ -65,37 +47,19 @@ class Premise:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What gradient descent on the coreset did.
+    """What gradient descent on the coreset did."""
 
-    Attributes:
-        steps: that were made.
-        complete: whether these are the τ steps of the theorem.
-        right: the share of the coreset that was given its true label.
-        right_of_wrong: the same among members whose given label is wrong; None where there are none.
-        first_right: the first step (to within a two-hundredth of all) after which all were right; None: never.
-        largest_error: ‖f - ỹ‖∞ at the end.
-        promised_error: 2λ.
-        moved: ‖W - W⁰‖.
-        promised_move: 4‖r⁰‖/α.
-        smoothness: ‖J_r(W) - J_r(W⁰)‖ / ‖W - W⁰‖ from the first to the last weights.
-        diverged: whether the outputs grew beyond all bounds.
-
-    Example:
-        >>> Outcome(10, True, 1.0, 1.0, 4, 0.1, 0.5, 1.0, 8.0, 0.2, False).as_promised
-        True
-    """
-
-    steps: int
-    complete: bool
-    right: float
-    right_of_wrong: float | None
-    first_right: int | None
-    largest_error: float
-    promised_error: float
-    moved: float
-    promised_move: float
-    smoothness: float
-    diverged: bool
+    steps: int  # that were made
+    complete: bool  # whether these are the τ steps of the theorem
+    right: float  # the share of the coreset that was given its true label
+    right_of_wrong: float | None  # the same among members whose given label is wrong; None where there are none
+    first_right: int | None  # the first step (to within a two-hundredth of all) after which all were right; None: never
+    largest_error: float  # ‖f - ỹ‖∞ at the end
+    promised_error: float  # 2λ
+    moved: float  # ‖W - W⁰‖
+    promised_move: float  # 4‖r⁰‖/α
+    smoothness: float  # ‖J_r(W) - J_r(W⁰)‖ / ‖W - W⁰‖ from the first to the last weights
+    diverged: bool  # whether the outputs grew beyond all bounds
 
     @property
     def all_right(self) -> bool:
@@ -198,17 +162,11 @@ def guarantee(
     step size, for its number of steps or `max_steps`. The network itself stays as it is.
 
     Args:
-        model: any network; run in eval mode.
-        data: inputs as a tensor or an array, (inputs, labels), `Examples`, or a dataset.
-        labels: the given labels; default: those of the data. The paper has scalar outputs and labels in [-1, 1].
-        coreset: a `Coreset`, or positions.
+        model, data, labels, loss, memory_limit: as in `alignment`. The paper has scalar outputs, labels in [-1, 1], and
+            the squared loss.
+        coreset, weights, clusters: as in `coreset_quality`.
         true_labels: the theorem is about them.
-        weights: r, one a member; default: the coreset's own, or n/k for positions.
-        clusters: the main clusters: their number, by default that of the different labels, or the cluster of each
-            member.
-        loss: `squared`, as in the paper, or `cross-entropy`; default: by the number of outputs.
         max_steps: at most so many steps of descent; 0 leaves it out.
-        memory_limit: bytes; None: half of what is free.
         seed: of the search for L.
 
     Returns:
@@ -228,11 +186,11 @@ def guarantee(
         (0.125, True)
     """
     if coreset is None:
-        raise InputError("there is no coreset: give a Coreset, or the positions of its members")
+        raise InputError("there is no coreset: give a Coreset, or the positions of its members", code="missing-coreset")
     if true_labels is None:
-        raise InputError("the theorem is about true labels: give true_labels")
+        raise InputError("the theorem is about true labels: give true_labels", code="missing-true-labels")
     if isinstance(max_steps, bool) or not hasattr(max_steps, "__index__") or max_steps < 0:
-        raise InputError(f"max_steps is {max_steps!r}: give a whole number, or 0 for no descent")
+        raise InputError(f"max_steps is {max_steps!r}: give a whole number, or 0 for no descent", code="max-steps")
     problem = make_problem(model, data, labels, true_labels, loss, memory_limit)
     return guarantee_of(problem, coreset, weights, clusters, int(max_steps), seed)
 
@@ -326,25 +284,15 @@ def guarantee_of(problem: Problem, coreset: Any, weights: Any, clusters: Any, ma
 
 
 def step_size(alpha: float, beta: float, smoothness: float, residual: float) -> float:
-    """η = 1/(2β²)·min(1, αβ/(L‖r⁰‖)); without the second part where α is 0, which would forbid any step.
-
-    Example:
-        >>> step_size(1.0, 2.0, 0.0, 3.0), step_size(1.0, 2.0, 4.0, 1.0)
-        (0.125, 0.0625)
-    """
+    """η = 1/(2β²)·min(1, αβ/(L‖r⁰‖)); without the second part where α is 0, which would forbid any step."""
     if beta == 0:
-        raise InputError("the Jacobian of the coreset is zero: nothing can be learned from it")
+        raise InputError("the Jacobian of the coreset is zero: nothing can be learned from it", code="zero-jacobian")
     bends = smoothness * residual
     return 1 / (2 * beta**2) * (min(1.0, alpha * beta / bends) if bends > 0 and alpha > 0 else 1.0)
 
 
 def step_count(rate: float, alpha: float, residual: float, precision: float) -> float:
-    """τ = 5/(ηα²)·log(‖r⁰‖/λ), rounded up; at least one, infinite where α is 0.
-
-    Example:
-        >>> step_count(0.125, 1.0, 3.0, 0.25), step_count(0.125, 0.0, 3.0, 0.25)
-        (100.0, inf)
-    """
+    """τ = 5/(ηα²)·log(‖r⁰‖/λ), rounded up; at least one, infinite where α is 0."""
     if alpha == 0:
         return math.inf
     if residual <= precision:
@@ -355,12 +303,7 @@ def step_count(rate: float, alpha: float, residual: float, precision: float) -> 
 def cluster_means(
     rows: NDArray[np.float64], r: NDArray[np.float64], clusters: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Π₊ in the units of the outputs: the mean of each main cluster by weight, (K, C).
-
-    Example:
-        >>> cluster_means(np.array([[2.0], [0.0], [1.0]]), np.array([1.0, 3.0, 1.0]), np.array([0, 0, 1])).tolist()
-        [[0.5], [1.0]]
-    """
+    """Π₊ in the units of the outputs: the mean of each main cluster by weight, (K, C)."""
     whole = np.bincount(clusters, r)
     sums = np.stack([np.bincount(clusters, r * column) for column in rows.T], 1)
     return np.asarray(sums / whole[:, None])

@@ -19,12 +19,7 @@ BATCH = 256
 
 
 def inputs_of(data: Any) -> Any:
-    """All inputs as one tensor (or a mapping of tensors), from a tensor, an array, (x, y), `Examples` or a dataset.
-
-    Example:
-        >>> inputs_of((np.zeros((3, 2)), [0, 1, 0])).shape
-        torch.Size([3, 2])
-    """
+    """All inputs as one tensor (or a mapping of tensors), from a tensor, an array, (x, y), `Examples` or a dataset."""
     if isinstance(data, tuple) and len(data) == 2:
         data = data[0]
     if isinstance(data, np.ndarray):
@@ -36,7 +31,7 @@ def inputs_of(data: Any) -> Any:
     examples = data if isinstance(data, Examples) else from_dataset(data)
     parts = [x for x, _ in batches(examples, None, BATCH)]
     if not parts:
-        raise InputError("there are no examples: give at least one")
+        raise InputError("there are no examples: give at least one", code="empty")
     if isinstance(parts[0], Mapping):
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
     return torch.cat(parts)
@@ -50,7 +45,7 @@ def given_labels(data: Any, labels: Any) -> Any:
         return data[1]
     if isinstance(data, Examples):
         return data.labels
-    raise InputError("there are no labels: give labels, one an example")
+    raise InputError("there are no labels: give labels, one an example", code="missing-labels")
 
 
 def usual_loss(loss: str | None, outputs: int) -> str:
@@ -71,7 +66,7 @@ def label_rows(labels: Any, outputs: int, n: int, loss: str, what: str = "labels
     """
     y = label_tensor(labels, loss if outputs == 1 else "cross-entropy")
     if len(y) != n:
-        raise InputError(f"there are {len(y)} {what} for {n} examples: give one an example")
+        raise InputError(f"there are {len(y)} {what} for {n} examples: give one an example", code="labels-length")
     rows = torch.zeros(n, outputs)
     logit_matrix(rows, y, loss)  # refuses labels that do not fit
     found = y[:, None] if outputs == 1 else label_mask(rows, y)
@@ -79,12 +74,7 @@ def label_rows(labels: Any, outputs: int, n: int, loss: str, what: str = "labels
 
 
 def residual_rows(logits: NDArray[np.floating], rows: NDArray[np.float64], loss: str) -> NDArray[np.float64]:
-    """The gradient of the loss at the outputs: f - y, or p - y for cross-entropy.
-
-    Example:
-        >>> residual_rows(np.array([[0.0, 0.0]]), np.array([[1.0, 0.0]]), "cross-entropy").tolist()
-        [[-0.5, 0.5]]
-    """
+    """The gradient of the loss at the outputs: f - y, or p - y for cross-entropy."""
     if loss == "squared":
         return np.asarray(logits - rows)
     return torch.from_numpy(np.asarray(logits, dtype=np.float64)).softmax(1).numpy() - rows
@@ -99,16 +89,30 @@ def members_of(coreset: Any, n: int, weights: Any = None) -> tuple[NDArray[np.in
     """
     own = coreset.weights if isinstance(coreset, Coreset) else None
     if isinstance(coreset, Coreset) and coreset.n != n:
-        raise InputError(f"the coreset was chosen from {coreset.n} points, but there are {n}: give the same data")
+        raise InputError(
+            f"the coreset was chosen from {coreset.n} points, but there are {n}: give the same data",
+            code="coreset-data",
+        )
     index = np.asarray(coreset.indices if isinstance(coreset, Coreset) else coreset)
     if index.ndim != 1 or not len(index) or index.dtype.kind not in "iu":
-        raise InputError("the coreset has no members: give a Coreset, or the positions of at least one example")
+        raise InputError(
+            "the coreset has no members: give a Coreset, or the positions of at least one example",
+            code="coreset-members",
+        )
     if len(index) > n:
-        raise InputError(f"the coreset has {len(index)} members, but there are {n} examples: choose at most so many")
+        raise InputError(
+            f"the coreset has {len(index)} members, but there are {n} examples: choose at most so many",
+            code="coreset-members",
+        )
     if index.min() < 0 or index.max() >= n or len(np.unique(index)) != len(index):
-        raise InputError(f"the positions in the coreset do not fit {n} examples: name each at most once, from 0 on")
+        raise InputError(
+            f"the positions in the coreset do not fit {n} examples: name each at most once, from 0 on",
+            code="coreset-members",
+        )
     given = own if weights is None else weights
     r = np.full(len(index), n / len(index)) if given is None else np.asarray(given, dtype=np.float64)
     if r.shape != index.shape or not np.isfinite(r).all() or r.min() <= 0:
-        raise InputError(f"the weights do not fit {len(index)} members: give each a number above 0")
+        raise InputError(
+            f"the weights do not fit {len(index)} members: give each a number above 0", code="weights-shape"
+        )
     return index.astype(np.int64), r

@@ -22,11 +22,7 @@ LINES = {
     "all": ("all", INK, "-"),
     "coreset": ("coreset", BLUE, "-"),
 }
-ERRORS = {
-    "norm_share": ("largest singular value (ε/‖J‖)", INK),
-    "gram": ("JᵀJ", BLUE),
-    "gradient": ("gradient", RED),
-}
+ERRORS = {"norm_share": ("largest singular value (ε/‖J‖)", INK), "gram": ("JᵀJ", BLUE), "gradient": ("gradient", RED)}
 
 
 def diagnosis_plots(summary: dict[str, Any]) -> dict[str, bytes]:

@@ -12,8 +12,7 @@ from torch import Tensor
 from torch.func import grad, jvp
 
 from crust._util.torch_modules import evaluating
-from crust.theory.factored_jacobian import products_of_change
-from crust.theory.jacobian import Jacobian
+from crust.theory.jacobian import Jacobian, products_of_change
 
 STARTS, ROUNDS = 2, 10
 LENGTHS = (1e-3, 1e-2, 1e-1)  # of secants, as shares of the length of the weights
@@ -27,18 +26,6 @@ def smoothness(
     The first climbs the second derivatives: of all unit directions v it looks for the one with the largest
     ‖√r ∘ D²f[v, v]‖, alternating between v and the combination of outputs that bends most along it. The second takes
     secants, ‖J_r(W + tv) - J_r(W)‖ / t, downhill and along what the first found: these also see the kinks of ReLU.
-
-    Args:
-        jacobian: of all examples.
-        index: S.
-        weights: r.
-        downhill: the direction of the gradient, (m,).
-        seed: of the random directions.
-
-    Example:
-        >>> linear = Jacobian(torch.nn.Linear(2, 1), torch.eye(2), torch.float64)
-        >>> smoothness(linear, np.array([0, 1]), np.ones(2), torch.ones(3, dtype=torch.float64))
-        0.0
     """
     roots = torch.as_tensor(np.sqrt(weights), dtype=jacobian.dtype, device=jacobian.device)
     x = jacobian.pick(index)

@@ -1,12 +1,15 @@
-"""Where a spectrum is cut into information space and nuisance space.
+"""`spectrum`: the singular values of a network's Jacobian, and where they are cut into information and nuisance space.
 
-`spectrum`: the singular values of a network's Jacobian. `Spaces`: the left singular vectors of the Jacobian of any
-subset, from the Gram matrix where it fits, else matrix-free.
+`Spaces`: the left singular vectors of the Jacobian of any subset, from the Gram matrix where it fits, else matrix-free
+by block Lanczos. There every step multiplies one block of orthonormal vectors with J and with its transpose: a block,
+not one vector, since the Jacobian of a network with several outputs has singular values that come several times. After
+each step the values so far come with a bound: next to each of them, within its error, lies a singular value of J.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,10 +22,6 @@ from crust.errors import InputError, choices
 from crust.theory.gram import gram, is_quick, jacobian_rows, precision_of
 from crust.theory.inputs import inputs_of
 from crust.theory.jacobian import Jacobian, memory_of, shown
-from crust.theory.lanczos import leading
-
-__all__ = ["Spectrum", "spectrum"]
-
 
 Cut = int | float | str
 
@@ -56,28 +55,36 @@ def rank_of(values: NDArray[np.float64], cut: Cut, energy: float, rows: int) -> 
         return int(np.argmax(clipped[:last] / clipped[1 : last + 1])) + 1
     if isinstance(cut, (int, np.integer)):
         if cut < 1:
-            raise InputError(f"the cut is a rank of {cut}: give at least 1")
+            raise InputError(f"the cut is a rank of {cut}: give at least 1", code="cut-range")
         if cut > len(values):
             if len(values) < rows:
-                raise InputError(f"the cut is at rank {cut}, but {len(values)} singular values are known: ask for more")
+                raise InputError(
+                    f"the cut is at rank {cut}, but {len(values)} singular values are known: ask for more",
+                    code="too-few-values",
+                )
             return len(values)
         return int(cut)
     if not 0 < cut < 1:
-        raise InputError(f"the cut is {cut}: give a share of the energy between 0 and 1, a rank, or 'gap'")
+        raise InputError(
+            f"the cut is {cut}: give a share of the energy between 0 and 1, a rank, or 'gap'", code="cut-range"
+        )
     held = np.cumsum(np.square(values))
     enough = held >= cut * energy * (1 - 1e-12)
     if not enough.any():
         if len(values) < rows:
             raise InputError(
                 f"the {len(values)} leading singular values hold {held[-1] / energy:.0%} of the energy, not {cut:.0%}: "
-                "ask for more of them, or cut at a rank"
+                "ask for more of them, or cut at a rank",
+                code="too-few-values",
             )
         return len(values)
     return int(np.argmax(enough)) + 1
 
 
 def _unknown(cut: Any) -> InputError:
-    return InputError(f"unknown cut {cut!r}: give a rank such as 10, a share of the energy such as 0.9, or 'gap'")
+    return InputError(
+        f"unknown cut {cut!r}: give a rank such as 10, a share of the energy such as 0.9, or 'gap'", code="unknown-cut"
+    )
 
 
 log = logging.getLogger("crust")
@@ -162,7 +169,7 @@ def spectrum(
     """
     choices(method, METHODS, "method")
     if isinstance(k, bool) or not hasattr(k, "__index__") or int(k) < 1:
-        raise InputError(f"k is {k!r}: give a whole number of singular values, at least 1")
+        raise InputError(f"k is {k!r}: give a whole number of singular values, at least 1", code="k-range")
     inputs = inputs_of(data)
     small = Jacobian(model, inputs, torch.float32, memory_limit)
     numbers = small.shape[0] * small.shape[1]
@@ -176,13 +183,14 @@ def spectrum(
         if 32 * numbers > memory_of(memory_limit):
             raise InputError(
                 f"the whole Jacobian, {small.shape[0]} x {small.shape[1]}, takes {shown(32 * numbers)} to decompose, "
-                f"and {shown(small.memory)} may be used: use method='lanczos', or fewer examples"
+                f"and {shown(small.memory)} may be used: use method='lanczos', or fewer examples",
+                code="memory",
             )
         return exact_spectrum(Jacobian(model, inputs, torch.float64, memory_limit), vectors)
     if method == "gram":
         dtype = precision_of(small.shape[0], small.factors.columns)
         return gram_spectrum(small if dtype == small.dtype else Jacobian(model, inputs, dtype, memory_limit), vectors)
-    return lanczos_spectrum(small, None, None, min(int(k), *small.shape), vectors, tolerance, seed)
+    return lanczos_spectrum(small, None, min(int(k), *small.shape), vectors, tolerance, seed)
 
 
 def gram_spectrum(jacobian: Jacobian, vectors: bool, matrix: NDArray[np.float64] | None = None) -> Spectrum:
@@ -220,14 +228,13 @@ def exact_spectrum(jacobian: Jacobian, vectors: bool) -> Spectrum:
 def lanczos_spectrum(
     jacobian: Jacobian,
     index: NDArray[np.int64] | None,
-    weights: NDArray[np.float64] | None,
     k: int,
     vectors: bool,
     tolerance: float,
     seed: int,
     by: str = "auto",
 ) -> Spectrum:
-    """From products with J, or with diag(√r) J for some examples with weights r.
+    """From products with the Jacobian of some examples, or of all.
 
     Rows of a few examples at a time serve a whole block of vectors at once, at the price of one backward pass for each
     output; products need a forward and a backward pass for each vector of the block. `by` is `rows`, `products`, or
@@ -245,14 +252,11 @@ def lanczos_spectrum(
         raise InputError(
             f"the {k} leading singular values of a {n} x {m} Jacobian take at least "
             f"{shown(2 * (max(2, -(-k // block)) * each + 12.0 * block * m))}, and {shown(jacobian.memory)} may be "
-            "used: ask for fewer values, or for fewer examples"
+            "used: ask for fewer values, or for fewer examples",
+            code="memory",
         )
     if by_rows and 4.0 * jacobian.outputs * m * jacobian.dtype.itemsize > jacobian.memory / 2:
         by_rows = False
-    scale = None
-    if weights is not None:
-        scale = torch.as_tensor(np.sqrt(weights), dtype=jacobian.dtype, device=jacobian.device)
-        scale = scale.repeat_interleave(jacobian.outputs)[:, None]
     squares: list[float] = []
 
     def apply(v: Tensor) -> tuple[Tensor, Tensor]:
@@ -262,17 +266,14 @@ def lanczos_spectrum(
         for part in jacobian.chunks(chosen, None if by_rows else 128):
             where = slice(at, at + len(part) * jacobian.outputs)
             at = where.stop
-            factor = None if scale is None else scale[where]
             if by_rows:
                 rows = jacobian.rows(part)
-                if factor is not None:
-                    rows = rows * factor
                 total += float(rows.square().sum(dtype=torch.float64))
                 image[where] = rows @ v
                 back += rows.T @ image[where]
             else:
-                image[where] = jacobian.times(part, v) * (1.0 if factor is None else factor)
-                back += jacobian.transposed_times(part, image[where] * (1.0 if factor is None else factor))
+                image[where] = jacobian.times(part, v)
+                back += jacobian.transposed_times(part, image[where])
         # A random block holds its share of the energy, on average
         squares.append(total if by_rows else float(image.square().sum(dtype=torch.float64)) * m / v.shape[1])
         log.info("spectrum: pass %d over %d examples", len(squares), len(chosen))
@@ -300,20 +301,7 @@ class Space(NamedTuple):
 
 
 class Spaces:
-    """The spaces of one network on one dataset.
-
-    Args:
-        jacobian: of all examples.
-        k: how many leading values are computed where the Gram matrix is too large.
-        seed: for these.
-        matrix: the Gram matrix, where it is known.
-
-    Example:
-        >>> import torch
-        >>> jacobian = Jacobian(torch.nn.Linear(2, 1, bias=False), torch.tensor([[3.0, 0.0], [0.0, 4.0], [0.0, 1.0]]))
-        >>> Spaces(jacobian).of(np.array([0, 1])).values.tolist()
-        [4.0, 3.0]
-    """
+    """The spaces of one network on one dataset; k leading values where the Gram matrix is too large."""
 
     def __init__(self, jacobian: Jacobian, k: int = 50, seed: int = 0, matrix: NDArray[np.float64] | None = None):
         self.jacobian, self.k, self.seed = jacobian, k, seed
@@ -321,19 +309,73 @@ class Spaces:
             matrix = gram(jacobian)
         self.matrix = matrix
 
-    def of(self, index: NDArray[np.int64] | None = None, weights: NDArray[np.float64] | None = None) -> Space:
-        """The space of some examples, or of all; with weights r, that of diag(√r) J."""
+    def of(self, index: NDArray[np.int64] | None = None) -> Space:
+        """The space of some examples, or of all."""
         if self.matrix is None:
-            found = lanczos_spectrum(self.jacobian, index, weights, self.k, True, 1e-3, self.seed)
+            found = lanczos_spectrum(self.jacobian, index, self.k, True, 1e-3, self.seed)
             assert found.left is not None
             return Space(found.singular_values, found.left, found.energy)
         part = self.matrix
         if index is not None:
             rows = jacobian_rows(index, self.jacobian.outputs)
             part = part[np.ix_(rows, rows)]
-        if weights is not None:
-            roots = np.repeat(np.sqrt(weights), self.jacobian.outputs)
-            part = part * roots[:, None] * roots
         squares, vectors = np.linalg.eigh(part)
         values = np.sqrt(np.maximum(squares[::-1], 0.0))
         return Space(values, vectors[:, ::-1], float(np.trace(part)))
+
+
+# ------------------------------------------------------------ block Lanczos
+
+Apply = Callable[[Tensor], tuple[Tensor, Tensor]]
+
+
+@dataclass
+class Leading:
+    """Singular values, largest first, how far off each may be, their left vectors, and the steps that were made."""
+
+    values: Tensor
+    errors: Tensor
+    left: Tensor
+    steps: int
+
+
+def leading(apply: Apply, columns: int, k: int, *, block: int, steps: int, tolerance: float, start: Tensor) -> Leading:
+    """The k leading singular values of J, with `columns` columns.
+
+    Args:
+        apply: for orthonormal vectors V, (m, b), the pair J V and Jᵀ J V.
+        steps: at most so many blocks.
+        tolerance: stop when no error is above this share of the largest value.
+        start: (m, b) random numbers.
+    """
+    basis = [torch.linalg.qr(start[:, : min(block, columns)])[0]]
+    images: list[Tensor] = []
+    while True:
+        image, back = apply(basis[-1])
+        images.append(image)
+        back, rest = _next_block(back, basis)
+        u, s, wt = torch.linalg.svd(torch.cat(images, 1).double(), full_matrices=False)
+        count = min(k, len(s))
+        last = wt[:count, -basis[-1].shape[1] :]
+        floor = torch.finfo(image.dtype).eps * s[0].clamp(min=torch.finfo(torch.float64).tiny)
+        errors = (rest.double() @ last.T).norm(dim=0) / s[:count].clamp(min=float(floor))
+        width = sum(part.shape[1] for part in basis)
+        room = min(block, columns - width)
+        done = count == k and float(errors.max()) <= tolerance * float(s[0])
+        if done or room < 1 or len(images) >= steps:
+            return Leading(s[:count], errors, u[:, :count], len(images))
+        basis.append(back[:, :room])
+
+
+def _next_block(back: Tensor, basis: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """What is new in a block, orthonormal, and its size: the part of Jᵀ J V outside of all blocks so far."""
+    for _ in range(2):
+        for part in basis:
+            back = back - part @ (part.T @ back)
+    block, rest = torch.linalg.qr(back)
+    # Where next to nothing is new, its direction is rounding: bring it outside of the blocks once more.
+    for _ in range(2):
+        for part in basis:
+            block = block - part @ (part.T @ block)
+        block = torch.linalg.qr(block)[0]
+    return block, rest

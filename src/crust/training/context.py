@@ -84,6 +84,7 @@ class Context:
         self._taps: dict[int, Tap] = {}
         # The pass over the training set with the present weights, and by which proxy: audit and selection share it.
         self.train_pass: tuple[str, gradients.GradientPass] | None = None
+        self.validation_pass: gradients.GradientPass | None = None
         self.counted_pass: str | None = None  # the proxy of the one that the run which is resumed has counted already
 
     @property
@@ -185,6 +186,12 @@ class Context:
             self.train_pass = kind, found
         return found
 
+    def evaluate_validation(self) -> gradients.GradientPass | None:
+        """The same for those held out, made once an epoch; None where nothing is held out. Measuring is not counted."""
+        if self.validation is not None and self.validation_pass is None:
+            self.validation_pass = evaluation.evaluate(self, self.validation)
+        return self.validation_pass
+
     def weights_changed(self) -> None:
-        """What a pass over the training set has said is out of date."""
-        self.train_pass = self.counted_pass = None
+        """What passes over the training set and those held out have said is out of date."""
+        self.train_pass = self.counted_pass = self.validation_pass = None

@@ -101,8 +101,7 @@ def _evaluate(context: Context, method: Method, stage: Stage, state: RunState) -
     with clock(context, "evaluation"):
         if settings.test_due(epoch, context.epochs):
             found.metrics = evaluation.accuracies(context, context.tests)
-        if context.validation is not None:
-            found.validation = evaluation.evaluate(context, context.validation)
+        found.validation = context.evaluate_validation()
         score, seen = evaluation.score(context, method, stage, found.validation)
         found.metrics |= seen
         state.consider(context.processes.bare(context.networks[0]), score)

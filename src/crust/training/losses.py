@@ -155,6 +155,24 @@ def gce(logits: Tensor, y: Tensor, q: float = 0.7, weight: Tensor | None = None)
     return (losses if weight is None else losses * weight).mean()
 
 
+def bounded_cross_entropy(logits: Tensor, target: Tensor, q: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Generalised cross-entropy with a q of its own for each example, and labels that may be distributions.
+
+    A q of 0 is cross-entropy. A mixed label is taken part by part: the mean of the losses of its classes.
+
+    Example:
+        >>> z, y = torch.randn(3, 4), torch.tensor([0, 1, 3])
+        >>> both = [gce(z, y, 0.5), bounded_cross_entropy(z, one_hot(y, 4), torch.full((3,), 0.5))]
+        >>> bool(torch.isclose(*both))
+        True
+    """
+    log_p = F.log_softmax(logits, dim=1)
+    q = q[:, None]
+    by_class = torch.where(q > 0, -torch.expm1(q * log_p) / q.clamp_min(1e-6), -log_p)
+    losses = (target * by_class).sum(dim=1)
+    return (losses if weight is None else losses * weight).mean()
+
+
 def sce(
     logits: Tensor,
     y: Tensor,

@@ -15,6 +15,7 @@ method's cost. What was used stands in `context.noise_info`, in the history and 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -189,6 +190,53 @@ def _among_the_unlikely(probabilities: NDArray[np.floating], labels: NDArray[np.
     given = probabilities[np.arange(n), labels]
     any_label = (given <= limit).mean() / (probabilities <= limit).mean()  # of the labels are drawn from all classes
     return min(1.0, float(any_label)) * (classes - 1) / classes
+
+
+ASKED, MOST_ASKED = 40, 0.6
+
+
+@dataclass(frozen=True)
+class HeldOutNoise:
+    """What examples that were not trained on say of the noise: a range, since a network's errors look like noise.
+
+    Attributes:
+        low: the least share of wrong labels that is likely, given how few examples were asked.
+        rate: the share of other labels among the surest predictions, which are hardly wrong themselves.
+        disagreement: the share among all: wrong labels and wrong predictions.
+    """
+
+    low: float
+    rate: float
+    disagreement: float
+
+    def least(self, other: HeldOutNoise) -> HeldOutNoise:
+        """The smaller ends of both: networks that know too little say too much, never too little."""
+        disagreement = min(self.disagreement, other.disagreement)
+        first = min(self, other, key=lambda one: one.rate)
+        return HeldOutNoise(min(first.low, disagreement), min(first.rate, disagreement), disagreement)
+
+    def with_more(self, other: HeldOutNoise) -> HeldOutNoise:
+        """The rate of more witnesses, where it is lower."""
+        return HeldOutNoise(other.low, other.rate, self.disagreement) if other.rate < self.rate else self
+
+
+def held_out_noise(probabilities: NDArray[np.floating], labels: NDArray[np.int64]) -> HeldOutNoise:
+    """How many labels seem to be wrong, by predictions for examples that were not trained on.
+
+    Example:
+        >>> sure, unsure = np.tile([0.9, 0.1], (60, 1)), np.tile([0.6, 0.4], (140, 1))
+        >>> labels = (np.arange(200) % 10 == 0).astype(np.int64) | (np.arange(200) % 4 == 1)
+        >>> found = held_out_noise(np.concatenate([sure, unsure]), labels)
+        >>> round(found.disagreement, 2), round(found.rate, 2), found.low < found.rate
+        (0.35, 0.35, True)
+    """
+    share = min(MOST_ASKED, max(SURE, ASKED / len(labels)))  # of few examples more are asked, or chance alone answers
+    predictions, sure = probabilities.argmax(axis=1), most_confident(probabilities, share)
+    rate = float((predictions[sure] != labels[sure]).mean())
+    disagreement = float((predictions != labels).mean())
+    error = math.sqrt(rate * (1 - rate) / len(sure)) + 0.5 / len(sure)
+    rate = min(rate, disagreement)
+    return HeldOutNoise(max(0.0, rate - 1.645 * error), rate, disagreement)
 
 
 Rate = Annotated[float, Field(ge=0, lt=1)] | Literal["estimate", "true"]

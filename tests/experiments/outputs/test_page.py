@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from tests.experiments.outputs.made import line
+from tests.refusals import refused
 
-from crust.errors import InputError
 from crust.experiments import make
 from crust.experiments.grid import write_grid
 from crust.experiments.outputs.results_html import build
@@ -53,7 +52,7 @@ def test_a_run_is_listed_once_and_those_of_others_are_not(tmp_path):
 
 
 def test_an_unknown_experiment_gets_a_sentence(tmp_path):
-    with pytest.raises(InputError, match="table9"):
+    with refused("unknown-experiment"):
         write_results_page(["table9"], [], "cpu", tmp_path / "results.html")
 
 

@@ -36,14 +36,6 @@ EDGE = 1e-6
 class BinormalModel:
     """The model, with what is known beforehand.
 
-    Args:
-        injected: how many label errors were injected.
-        examples: how many there are in all.
-        p_injected_is_true: how often an injected label is the true one, for each that was wrong before
-            (`InjectedErrors`).
-        dropped: the share of all examples that was left out, most of them with wrong labels.
-        surest: what the surest examples say.
-
     Example:
         >>> model, found = BinormalModel(2000, 10000), np.array([0.2, 0.4, 0.6, 0.8, 0.9])
         >>> _, wrong, right = model.rates(found, np.array([0.0, 2.0, -0.16]))
@@ -51,11 +43,12 @@ class BinormalModel:
         0.3
     """
 
-    injected: int
-    examples: int
+    injected: int  # how many label errors were injected
+    examples: int  # how many there are in all
+    # how often an injected label is the true one, for each that was wrong before (`InjectedErrors`)
     p_injected_is_true: float = 0.0
-    dropped: float = 0.0
-    surest: Surest = SILENT
+    dropped: float = 0.0  # the share of all examples that was left out, most of them with wrong labels
+    surest: Surest = SILENT  # what the surest examples say
 
     def rates(self, injected: Array, x: Array) -> tuple[Array, Array, Array]:
         """The noise rate, and the shares of the wrong and of the right labels above thresholds.
@@ -63,11 +56,6 @@ class BinormalModel:
         Args:
             injected: the share of the injected errors above them; a row for each row of `x` where there are several.
             x: logit of the noise rate, A, log B; its last axis has length 3.
-
-        Example:
-            >>> rate, wrong, right = BinormalModel(100, 1000).rates(np.array([0.5]), np.array([0.0, 2.0, 0.0]))
-            >>> float(rate), wrong.tolist(), right.round(4).tolist()
-            (0.5, [0.5], [0.0228])
         """
         rate, apart, slope = expit(x[..., :1]), x[..., 1:2], np.exp(x[..., 2:])
         accident = np.clip(self.p_injected_is_true * (rate - self.dropped), 0.0, 0.5)
@@ -78,27 +66,20 @@ class BinormalModel:
         return rate[..., 0], wrong, ndtr(-apart + slope * ndtri(wrong))
 
     def fit(self, injected: Array, everyone: Array) -> Array:
-        """Logit of the noise rate, A and log B that explain what is above the thresholds best.
+        """Logit of the noise rate, A and log B that explain best what is above the thresholds.
 
-        Args:
-            injected: the share of the injected errors that is above each threshold, rising.
-            everyone: the same of all labels.
+        `injected` is the share of the injected errors that is above each threshold, rising; `everyone` that of all
+        labels.
         """
         seen = (injected, everyone, self.surest.contradicted)
         fits = [least_squares(self.residuals, start, bounds=(LOW, HIGH), args=seen) for start in STARTS]
         return np.asarray(min(fits, key=lambda fit: fit.cost).x)
 
     def bootstrap(self, x: Array, injected: Array, everyone: Array, surest: Array) -> Array:
-        """What would have been fitted, about, to other numbers: one step of Gauss and Newton from the fit.
+        """What would have been fitted, about, to other numbers: one step of Gauss and Newton from the fit x.
 
-        Args:
-            x: the fit.
-            injected: a row of shares for each draw.
-            everyone: the same of all labels.
-            surest: the share of the surest that is contradicted, one for each draw.
-
-        Returns:
-            A row for each draw.
+        The arguments are those of `fit` and the share of the surest that is contradicted, a row for each draw; so is
+        what is returned.
         """
         middle = (injected.mean(axis=0), everyone.mean(axis=0), self.surest.contradicted)
         steps = 1e-4 * np.eye(3)

@@ -13,31 +13,19 @@ SHARE, LEAST = 0.1, 100  # of the examples of each suggested class are asked; so
 
 @dataclass(frozen=True)
 class Surest:
-    """What the surest examples say.
+    """What the surest examples say."""
 
-    Args:
-        contradicted: the share of them whose suggested label is not the given one.
-        asked: how many they are.
-        noticed: what share of wrong labels shows up there in this way.
-        spread: how far that may be off, as a part of itself.
-    """
-
-    contradicted: float
-    asked: int
-    noticed: float
-    spread: float
+    contradicted: float  # the share of them whose suggested label is not the given one
+    asked: int  # how many they are
+    noticed: float  # what share of wrong labels shows up there in this way
+    spread: float  # how far that may be off, as a part of itself
 
 
 SILENT = Surest(1.0, 1, 1.0, 0.0)  # they set no bound
 
 
 def surest(suggested: NDArray[np.int64], probability: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Positions of the examples of each suggested class that are most probably of it.
-
-    Example:
-        >>> surest(np.repeat([0, 1], 500), np.linspace(0, 1, 1000)).tolist()[::25]
-        [450, 475, 950, 975]
-    """
+    """Positions of the examples of each suggested class that are most probably of it."""
     return most_confident_per_class(suggested, probability, max(SHARE, LEAST / max(1, len(suggested))))
 
 
@@ -67,19 +55,8 @@ def noticed(
 ) -> tuple[float, float]:
     """What share of the injected labels shows up among the surest examples, and how far that may be off.
 
-    A network that memorises labels is sure of them, right or wrong: then few do.
-
-    Args:
-        injected: which examples were given wrong labels on purpose.
-        given: the labels that the second network was trained on.
-        suggested: what it suggests.
-        probability: how probable that is.
-
-    Example:
-        >>> injected, true = np.arange(1000) % 5 == 0, np.arange(1000) % 2
-        >>> share, spread = noticed(injected, np.where(injected, 1 - true, true), true, np.ones(1000))
-        >>> round(share, 2), round(spread, 2)
-        (1.0, 0.22)
+    A network that memorises labels is sure of them, right or wrong: then few do. All arguments but `injected` are of
+    the network that was trained with them.
     """
     sure = surest(suggested, probability)
     seen = int((injected[sure] & (given[sure] != suggested[sure])).sum())
@@ -88,12 +65,7 @@ def noticed(
 
 
 def most_confident(probabilities: NDArray[np.floating], share: float = 0.25) -> NDArray[np.int64]:
-    """Positions of the clearest predictions of each predicted class, at least one of each that occurs.
-
-    Example:
-        >>> most_confident(np.array([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2], [0.3, 0.7]]), 0.5).tolist()
-        [0, 2, 3]
-    """
+    """Positions of the clearest predictions of each predicted class, at least one of each that occurs."""
     top = np.sort(probabilities, axis=1)
     return most_confident_per_class(probabilities.argmax(axis=1), top[:, -1] - top[:, -2], share)
 

@@ -24,8 +24,6 @@ from crust.audit.accuracy.inject_errors import InjectedErrors
 from crust.audit.accuracy.verified_file import VERSION
 from crust.errors import InputError
 
-__all__ = ["doubt_by_place", "estimate_accuracy"]
-
 LEVEL = 0.9
 EDGES = (0.2, 0.4, 0.6, 0.8, 0.9)  # of the errors are above the thresholds that the noise rate is read from
 PAIRS = 0.8  # of the errors are above the threshold at which pairs of classes are counted: enough, and few right ones
@@ -41,19 +39,12 @@ LIKE = 10  # errors whose weight the overall recall has in that of a class
 
 @dataclass(frozen=True)
 class AuditArrays:
-    """Examples as an audit sees them, all as numbers.
+    """Examples as an audit sees them, all as numbers."""
 
-    Args:
-        doubt: of the given label.
-        given: the label.
-        suggested: what the network takes it for.
-        probability: how probable that is.
-    """
-
-    doubt: NDArray[np.float64]
-    given: NDArray[np.int64]
-    suggested: NDArray[np.int64]
-    probability: NDArray[np.float64]
+    doubt: NDArray[np.float64]  # of the given label
+    given: NDArray[np.int64]  # the label
+    suggested: NDArray[np.int64]  # what the network takes it for
+    probability: NDArray[np.float64]  # how probable that is
 
     def rows(self, some: NDArray[np.bool_], doubt: NDArray[np.float64]) -> AuditArrays:
         """Some of the examples, with another doubt."""
@@ -65,15 +56,8 @@ def doubt_by_place(
 ) -> NDArray[np.float64]:
     """The doubt that the first network has at the places that the injected labels take in the order of the second.
 
-    Places are counted among the labels that both have seen: neither injected nor dropped.
-
-    Args:
-        first: doubt of all examples, before.
-        second: doubt of those that were kept, by the network that was trained with the injected labels.
-        errors: which these are.
-
-    Returns:
-        One number for each injected label.
+    Places are counted among the labels that both have seen, neither injected nor dropped. `first` is the doubt of
+    all examples, before; `second` that of those that were kept, by the network trained with the injected labels.
 
     Example:
         >>> errors = InjectedErrors(np.array([0, 1, 1, 0]), np.array([1]), np.array([2]), p_injected_is_true=0.0)
@@ -92,7 +76,10 @@ def doubt_by_place(
 
 def _all_known(doubt: NDArray[np.float64]) -> None:
     if not np.isfinite(doubt).all():
-        raise InputError("the audit has no doubt for some examples: let the run end, with at least one look at all")
+        raise InputError(
+            "the audit has no doubt for some examples: let the run end, with at least one look at all",
+            code="not-finite",
+        )
 
 
 def estimate_accuracy(
@@ -118,9 +105,6 @@ def estimate_accuracy(
         dropped: the share of all examples that was left out when labels were injected.
         surest: what the surest examples say; nothing, where it is left out.
 
-    Returns:
-        What `verified.json` holds, but for the facts about the run.
-
     Example:
         >>> rng = np.random.default_rng(0)
         >>> true = rng.integers(0, 2, 1000)
@@ -135,7 +119,9 @@ def estimate_accuracy(
     n, m = len(audit.doubt), len(errors.doubt)
     _all_known(audit.doubt)
     if m < 10:
-        raise InputError(f"only {m} labels could be given errors: verifying an audit needs more examples")
+        raise InputError(
+            f"only {m} labels could be given errors: verifying an audit needs more examples", code="too-few-examples"
+        )
     model = BinormalModel(m, n, p_injected_is_true, dropped, surest)
     ordered, everyone = np.sort(errors.doubt), np.sort(audit.doubt)
     edges = np.unique([ordered[m - max(1, round(share * m))] for share in EDGES])[::-1]

@@ -18,20 +18,14 @@ FEW = 2  # examples of a label are kept in any case
 
 @dataclass(frozen=True)
 class InjectedErrors:
-    """Labels with known wrong ones among them.
+    """Labels with known wrong ones among them."""
 
-    Args:
-        labels: for all examples, as numbers.
-        injected: positions of the examples that were given a wrong label on purpose.
-        dropped: positions of suspects that are left out, so that there is about as much noise as before.
-        p_injected_is_true: the chance that an injected label is the true one, by accident, for each wrong label an
-            example that was not dropped had before; times their share it is the share of injected labels that are
-            right.
-    """
-
-    labels: NDArray[np.int64]
-    injected: NDArray[np.int64]
+    labels: NDArray[np.int64]  # for all examples, as numbers
+    injected: NDArray[np.int64]  # positions of the examples that were given a wrong label on purpose
+    # positions of suspects that are left out, so that there is about as much noise as before
     dropped: NDArray[np.int64]
+    # the chance that an injected label is the true one, by accident, for each wrong label an example that was not
+    # dropped had before; times their share it is the share of injected labels that are right
     p_injected_is_true: float
 
     @property
@@ -51,27 +45,16 @@ def inject_errors(
     """Leave out some of the surest suspects, and give as many other examples wrong labels like theirs.
 
     A suspect is an example whose suggested label is not the given one. Where one that seems to be a cat is labelled
-    dog, another that is labelled cat is labelled dog instead, whatever the run thinks of it: noise that depends on the
-    class alone does not ask which examples are easy. So there is about as much noise as before, of the same kind, and a
-    network trained on it is about as good a judge as the one before. Noise that is merely added makes it a worse one.
-    So does giving suspects their suggested labels instead of leaving them out where few of these are right: on CIFAR-10
-    with a fifth of the labels wrong injected labels were then found so much less often than others that the noise rate
-    was said to be 0.31.
+    dog, another that is labelled cat is labelled dog instead, whatever the run thinks of it: noise that depends on
+    the class alone does not ask which examples are easy. So there is about as much noise as before, of the same
+    kind, and a network trained on it is about as good a judge as the one before. Noise that is merely added makes it
+    a worse one. So does giving suspects their suggested labels instead of leaving them out where few of these are
+    right: on CIFAR-10 with a fifth of the labels wrong injected labels were then found so much less often than
+    others that the noise rate was said to be 0.31.
 
     Only some of the surest are left out, at random, so that all degrees of doubt remain. The wrong labels are like
     those of as many most doubted suspects as are wrong by a first estimate: among fewer there are too many that are
     easy to find (a truck that is labelled cat), among more too many right ones that the network confuses.
-
-    Args:
-        doubt: of the given labels.
-        given: the given labels, as numbers.
-        suggested: what the run suggests.
-        probability: how probable that is.
-        classes: how many there are.
-        rng: draws who is left out and who gets an error.
-
-    Returns:
-        The new labels; nobody who gets an error is left out.
 
     Example:
         >>> given = np.repeat([0, 1], 50)

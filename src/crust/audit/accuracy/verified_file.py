@@ -31,32 +31,17 @@ from typing import Any
 from crust._util.atomic_write import write_atomic
 from crust.errors import InputError
 
-__all__ = ["read_verified", "write_verified"]
-
 VERSION = 1
 KEYS = ("noise_rate", "transitions", "curve", "cut", "notes", "injected")  # what is shown of it
 
 
 def write_verified(path: str | Path, found: dict[str, Any]) -> None:
-    """Write it, whole or not at all.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "verified.json"
-        >>> write_verified(path, {"version": 1, **dict.fromkeys(KEYS), "notes": ["none"]})
-        >>> read_verified(path)["notes"]
-        ['none']
-    """
+    """Write it, whole or not at all."""
     write_atomic(path, json.dumps(found, indent=1, ensure_ascii=False, default=_json_value).encode())
 
 
 def read_verified(path: str | Path) -> dict[str, Any] | None:
-    """What `crust verify` has left, or None.
-
-    Example:
-        >>> read_verified("nowhere") is None
-        True
-    """
+    """What `crust verify` has left, or None."""
     path = Path(path)
     if not path.is_file():
         return None
@@ -65,11 +50,13 @@ def read_verified(path: str | Path) -> dict[str, Any] | None:
         version = found["version"]
         lacking = [name for name in KEYS if name not in found] if version == VERSION else []
     except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(f"{path} cannot be read: remove it, and verify the audit again") from None
+        raise InputError(f"{path} cannot be read: remove it, and verify the audit again", code="damaged-file") from None
     if version != VERSION:
-        raise InputError(f"{path} is of version {version}, not {VERSION}: remove it, and verify the audit again")
+        raise InputError(
+            f"{path} is of version {version}, not {VERSION}: remove it, and verify the audit again", code="version"
+        )
     if lacking:
-        raise InputError(f"{path} has no {lacking[0]}: remove it, and verify the audit again")
+        raise InputError(f"{path} has no {lacking[0]}: remove it, and verify the audit again", code="damaged-file")
     return dict(found)
 
 

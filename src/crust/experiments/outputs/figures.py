@@ -23,12 +23,7 @@ STYLES = ("-", "--", ":", "-.")  # for those who do not see colours
 
 @dataclass(frozen=True)
 class Curve:
-    """One quantity over the epochs: its mean, and how far runs lie from it; None where it was not measured.
-
-    Example:
-        >>> Curve([0.5, None], [0.1, None]).points()
-        [(1, 0.5, 0.1)]
-    """
+    """One quantity over the epochs: its mean, and how far runs lie from it; None where it was not measured."""
 
     middle: Sequence[float | None]
     deviation: Sequence[float | None]  # 0 where there is one run
@@ -44,13 +39,6 @@ def curve(cell: TableCell, name: str) -> Curve | None:
 
     Only as many epochs as the experiment has, from the end: what methods do before, to estimate or to prepare, is no
     part of it.
-
-    Example:
-        >>> from crust.experiments.outputs.table_summary import TableCellSpec
-        >>> lines = {0: {"curves": {"clean_fraction": [0.5, 0.6]}}, 1: {"curves": {"clean_fraction": [0.5, 0.8]}}}
-        >>> found = curve(TableCell(TableCellSpec("crust", "30%", "crust", "true"), lines), "clean_fraction")
-        >>> [(i, round(m, 2), round(d, 2)) for i, m, d in found.points()]
-        [(1, 0.5, 0.0), (2, 0.7, 0.14)]
     """
     some: list[list[Any]] = [_tail(line, (line.get("curves") or {}).get(name) or []) for line in cell.lines.values()]
     longest = max(map(len, some), default=0)
@@ -71,9 +59,8 @@ def _tail(line: dict[str, Any], values: list[Any]) -> list[Any]:
 def picture(panels: Mapping[str, Mapping[str, Curve | None]], tones: Mapping[str, int] | None = None) -> bytes:
     """Panels side by side as a PNG: a line for the mean, a band of one standard deviation around it.
 
-    Args:
-        panels: by title, then by the name of the curve.
-        tones: the number of a curve's colour by its name; by default in the order in which names come.
+    `panels` are by title, then by the name of the curve; `tones` has the number of a curve's colour by its name, by
+    default in the order in which names come.
     """
     names = dict.fromkeys(name for curves in panels.values() for name in curves)
     chosen = {name: number for number, name in enumerate(names)} if tones is None else tones

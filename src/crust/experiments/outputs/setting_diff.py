@@ -68,14 +68,7 @@ def _in_short(value: Any) -> str:
 
 @dataclass(frozen=True)
 class GivenCellSpec(TableCellSpec):
-    """A cell whose specification is there already.
-
-    Example:
-        >>> from crust.experiments.specs import make
-        >>> spec = make("erm", "true", epochs=3)
-        >>> GivenCellSpec("erm", "true", "erm", "true", given=spec).spec("any", 7)["experiment"]["seed"]
-        7
-    """
+    """A cell whose specification is there already."""
 
     given: Mapping[str, Any] = field(default_factory=dict)
 
@@ -100,7 +93,8 @@ def grid_cells(specs: Sequence[dict[str, Any]]) -> list[GivenCellSpec]:
     """
     flat = [_flat(spec) for spec in specs]
     several = [name for name in COLUMN[1:] if name in _varied(flat)]
-    between, own_between = _varied([_common(spec) for spec in specs]), _own_between(specs)
+    between = _varied([_common(spec) for spec in specs])
+    own_between = _several_values([spec["settings"] for spec in specs])
     methods = {own["method"] for own in flat}
     varied = {method: between | _varied([own for own in flat if own["method"] == method]) for method in methods}
     found: dict[tuple[str, str], dict[str, Any]] = {}
@@ -135,18 +129,15 @@ def _in_full(value: Any) -> str:
 
 def _varied(flat: Sequence[dict[str, Any]]) -> set[str]:
     """What is not the same in all of them."""
+    names = {name for own in flat for name in own}
+    return _several_values(flat) | {name for name in names if any(name not in own for own in flat)}
+
+
+def _several_values(flat: Sequence[dict[str, Any]]) -> set[str]:
+    """What is not the same in all of them that have it."""
     values: dict[str, set[str]] = {}
     for own in flat:
         for name, value in own.items():
-            values.setdefault(name, set()).add(str(value))
-    return {name for name, some in values.items() if len(some) > 1 or any(name not in own for own in flat)}
-
-
-def _own_between(specs: Sequence[dict[str, Any]]) -> set[str]:
-    """Settings of methods that are not the same in all methods that have them."""
-    values: dict[str, set[str]] = {}
-    for spec in specs:
-        for name, value in spec["settings"].items():
             values.setdefault(name, set()).add(str(value))
     return {name for name, some in values.items() if len(some) > 1}
 

@@ -26,16 +26,7 @@ def mean_sd(middle: float | None, deviation: float | None = None, digits: int = 
 
 
 def value(cell: TableCell | None, digits: int = 1) -> tuple[str, str]:
-    """Our number and how many runs it is from: a number is never shown without them.
-
-    Example:
-        >>> from crust.experiments.outputs.table_summary import TableCellSpec
-        >>> entry = TableCellSpec("erm", "a", "erm", "true")
-        >>> value(TableCell(entry, {0: {"accuracy": {"last": 0.5}}}, [1]), digits=1)
-        ('50.0', '1 of 2')
-        >>> value(TableCell(entry, {}, [0, 1])), value(None)
-        (('missing', ''), ('–', ''))
-    """
+    """Our number and how many runs it is from: a number is never shown without them."""
     if cell is None:
         return "–", ""
     if not cell.n:
@@ -45,23 +36,12 @@ def value(cell: TableCell | None, digits: int = 1) -> tuple[str, str]:
 
 
 def reported(of: Reported | None, digits: int = 1) -> str:
-    """The paper's number.
-
-    Example:
-        >>> reported(Reported(91.1, 0.2)), reported(None)
-        ('91.1 ± 0.2', '–')
-    """
+    """The paper's number."""
     return "–" if of is None else mean_sd(of.mean, of.deviation, digits)
 
 
 def knows(cells: Iterable[TableCell]) -> str:
-    """What the method of a row was told, as far as runs say so; else what it needs.
-
-    Example:
-        >>> from crust.experiments.outputs.table_summary import TableCellSpec
-        >>> [knows([TableCell(TableCellSpec(name, "a", name, "true"))]) for name in ("incv", "erm")]
-        ['the noise type (estimated)', 'nothing']
-    """
+    """What the method of a row was told, as far as runs say so; else what it needs."""
     some = list(cells)
     found: dict[str, list[str]] = {}
     for cell in some:
@@ -80,14 +60,7 @@ def informed(summary: Summary) -> bool:
 
 
 def cost(cells: Iterable[TableCell], of: str) -> float | None:
-    """Passes or seconds relative to `erm`: the mean over a row's columns, each relative to its own `erm`.
-
-    Example:
-        >>> from crust.experiments.outputs.table_summary import TableCellSpec
-        >>> entry = TableCellSpec("erm", "a", "erm", "true")
-        >>> cost([TableCell(entry, passes=1.0), TableCell(entry, passes=2.0), TableCell(entry)], "passes")
-        1.5
-    """
+    """Passes or seconds relative to `erm`: the mean over a row's columns, each relative to its own `erm`."""
     known = [each for each in (getattr(cell, of) for cell in cells) if each is not None]
     return mean(known) if known else None
 
@@ -115,15 +88,7 @@ def legend(summary: Summary) -> str:
 
 
 def missing_words(summary: Summary) -> str:
-    """Which runs are not there, in one paragraph.
-
-    Example:
-        >>> from crust.experiments.outputs.table_summary import TableCellSpec, ResultIndex
-        >>> from crust.experiments.outputs.table_summary import summarise
-        >>> entries = [TableCellSpec(row, "a", row, "true") for row in ("erm", "mixup")]
-        >>> missing_words(summarise("t", "T", "", entries, ResultIndex([]), "cpu", [0]))
-        'Missing: 2 of 2 runs. a: all.'
-    """
+    """Which runs are not there, in one paragraph."""
     if not summary.missing:
         return "No run is missing."
     parts = []
@@ -143,12 +108,7 @@ def _list(seeds: Iterable[int]) -> str:
 
 
 def table_page(summary: Summary, source: str = "") -> str:
-    """The page of a table.
-
-    Args:
-        summary: the table.
-        source: where the paper's numbers are from.
-    """
+    """The page of a table; `source` is where the paper's numbers are from."""
     parts = [
         f"# {_safe(summary.title)}",
         _safe(summary.about),

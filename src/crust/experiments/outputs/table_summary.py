@@ -7,18 +7,12 @@ from dataclasses import dataclass, field
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
-from crust.experiments.hardware import comparable
 from crust.experiments.specs import fill_defaults, key, make, seedless
 from crust.methods import METHODS
 
 
 class Reported(NamedTuple):
-    """What a paper reports: a mean in percent, and the standard deviation where one is given.
-
-    Example:
-        >>> Reported(91.1, 0.2).mean
-        91.1
-    """
+    """What a paper reports: a mean in percent, and the standard deviation where one is given."""
 
     mean: float
     deviation: float | None = None
@@ -37,11 +31,6 @@ class TableCellSpec:
         measure: where the number stands in a result line.
         optional: shown where there are runs of it, but not asked for.
         seeds: those that are asked for, where they are not the table's.
-
-    Example:
-        >>> entry = TableCellSpec("erm", "half wrong", "erm", "symmetric:0.5")
-        >>> entry.spec("cpu", 3)["experiment"]["seed"]
-        3
     """
 
     row: str
@@ -59,27 +48,14 @@ class TableCellSpec:
 
 
 def specs_of(entries: Iterable[TableCellSpec], scale: str, seeds: Iterable[int]) -> list[dict[str, Any]]:
-    """The runs that entries ask for, seed after seed; what two of them share is there once.
-
-    Example:
-        >>> two = [TableCellSpec("erm", column, "erm", "true") for column in ("a", "b")]
-        >>> [spec["experiment"]["seed"] for spec in specs_of(two, "cpu", (0, 1))]
-        [0, 1]
-    """
+    """The runs that entries ask for, seed after seed; what two of them share is there once."""
     wanted = [entry for entry in entries if not entry.optional]
     made = (entry.spec(scale, seed) for seed in seeds for entry in wanted)
     return list({key(spec): spec for spec in made}.values())
 
 
 class ResultIndex:
-    """Result lines by what was run, all seeds together.
-
-    Example:
-        >>> lines = [{"key": "x", "spec": make("erm", "true", seed=4), "accuracy": {"last": 0.5}}]
-        >>> found = ResultIndex(lines)
-        >>> list(found.runs(make("erm", "true"))), list(found.runs(make("mixup", "true")))
-        ([4], [])
-    """
+    """Result lines by what was run, all seeds together."""
 
     def __init__(self, lines: Iterable[dict[str, Any]]):
         self._lines: dict[str, dict[int, dict[str, Any]]] = {}
@@ -108,12 +84,6 @@ class TableCell:
         reported: what the paper has here.
         passes: examples forward and backward, relative to `erm` on the same labels with the same seeds.
         seconds: the same for time, of runs on machines of one kind that were not made beside others.
-
-    Example:
-        >>> lines = {0: {"accuracy": {"last": 0.5}}, 1: {"accuracy": {"last": 0.52}}}
-        >>> cell = TableCell(TableCellSpec("erm", "a", "erm", "true"), lines)
-        >>> cell.values, round(cell.deviation, 2), cell.n
-        ([50.0, 52.0], 1.41, 2)
     """
 
     entry: TableCellSpec
@@ -169,13 +139,7 @@ class TableCell:
 
 @dataclass(frozen=True)
 class Summary:
-    """A table: rows and columns in order, and a cell wherever something is asked for or there.
-
-    Example:
-        >>> empty = summarise("t", "T", "", [TableCellSpec("erm", "a", "erm", "true")], ResultIndex([]), "cpu", [0, 1])
-        >>> empty.rows, empty.columns, empty.cells["erm", "a"].missing, empty.missing, empty.wanted
-        (['erm'], ['a'], [0, 1], 2, 2)
-    """
+    """A table: rows and columns in order, and a cell wherever something is asked for or there."""
 
     name: str
     title: str
@@ -236,19 +200,7 @@ def summarise(
     reported: Mapping[tuple[str, str], Reported] | None = None,
     digits: int = 1,
 ) -> Summary:
-    """Fill a table. Runs with seeds beyond those that are asked for count too.
-
-    Args:
-        name: of its files.
-        title: its heading.
-        about: how the runs were made.
-        entries: what stands where.
-        found: the results.
-        scale: of the runs.
-        seeds: those that are asked for.
-        reported: the paper's numbers by row and column.
-        digits: behind the decimal point.
-    """
+    """Fill a table, with the paper's numbers by row and column. Runs with seeds beyond those asked for count too."""
     cells: dict[tuple[str, str], TableCell] = {}
     wanted: dict[str, bool] = {}
     for entry in entries:
@@ -272,12 +224,7 @@ def summarise(
 
 
 def number_of(line: dict[str, Any], *path: str) -> float | None:
-    """A number inside a line, or None.
-
-    Example:
-        >>> number_of({"accuracy": {"last": 0.5}}, "accuracy", "last"), number_of({}, "accuracy", "last")
-        (0.5, None)
-    """
+    """A number inside a line, or None."""
     value: Any = line
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
@@ -289,12 +236,7 @@ def _known(line: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def passes_of_line(line: dict[str, Any]) -> float | None:
-    """Examples that went forward or backward through a network, where the line says so.
-
-    Example:
-        >>> passes_of_line({"cost": {"forward": 10, "backward": 3}})
-        13.0
-    """
+    """Examples that went forward or backward through a network, where the line says so."""
     forward, backward = (number_of(line, "cost", name) for name in ("forward", "backward"))
     return None if forward is None or backward is None else forward + backward
 
@@ -315,3 +257,12 @@ def _relative_cost(
         if ours is not None and theirs and (not alike or comparable(lines[seed], plain[seed])):
             found.append(ours / theirs)
     return mean(found) if found else None
+
+
+def comparable(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether the seconds of two result lines can be compared: one kind of machine, which they had to themselves.
+
+    Lines from before there was more than processor, threads and PyTorch are compared by these.
+    """
+    ours, theirs = one.get("machine"), other.get("machine")
+    return ours == theirs and not (isinstance(ours, dict) and ours.get("shared"))

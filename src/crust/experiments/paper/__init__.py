@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,41 +10,11 @@ from crust._util.atomic_write import write_atomic
 from crust.errors import choices
 from crust.experiments.outputs.results_html import build
 from crust.experiments.outputs.table_summary import ResultIndex
-from crust.experiments.paper import figure1, published, table1, table2, table3
+from crust.experiments.paper import published
 from crust.experiments.paper.experiment import Experiment
-from crust.experiments.paper.published import SOURCE
+from crust.experiments.paper.tables_and_figures import PANELS, figure1_cells, table1_cells, table2_cells, table3_cells
 
-
-def page_of(
-    experiments: Mapping[str, Experiment],
-    lines: Iterable[dict[str, Any]],
-    scale: str,
-    path: str | Path,
-    seeds: int | Iterable[int] | None,
-) -> Path:
-    """Write the page; those of the experiments that are not defined at the scale are left out."""
-    every = list(lines)
-    there = {name: each for name, each in experiments.items() if scale in each.scales}
-    found = ResultIndex(every)
-    kept = list(seeds) if isinstance(seeds, Iterable) else seeds
-    summaries = [each.summary(found, scale, kept) for each in there.values()]
-    used = {id(line) for summary in summaries for cell in summary.cells.values() for line in cell.lines.values()}
-    done = sum(summary.wanted - summary.missing for summary in summaries)
-    asked = sum(summary.wanted for summary in summaries)
-    about = f"At scale {scale}; {done} of {asked} runs are there, counting those that two tables share twice."
-    text = build(
-        "CRUST: the paper's experiments",
-        about,
-        summaries,
-        panels={name: each.panels for name, each in there.items() if each.panels},
-        lines=[line for line in every if id(line) in used],
-        source=SOURCE,
-    )
-    write_atomic(path, text.encode())
-    return Path(path)
-
-
-__all__ = ["EXPERIMENTS", "Experiment", "write_results_page"]
+__all__ = ["EXPERIMENTS", "write_results_page"]
 
 CIFAR = {
     "paper": (
@@ -85,7 +55,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         Experiment(
             "table1",
             "Table 1: test accuracy with noisy labels",
-            table1.table1_cells,
+            table1_cells,
             {"paper": 5, "cpu": 1, "smoke": 2},
             {**{scale: f"{words} {ASYMMETRIC}" for scale, words in CIFAR.items()}, "smoke": SMOKE},
             published.TABLE1,
@@ -93,7 +63,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         Experiment(
             "table2",
             "Table 2: the parts of CRUST",
-            table2.table2_cells,
+            table2_cells,
             {"paper": 5, "cpu": 2, "smoke": 2},
             {**{scale: f"{words} {PARTS}" for scale, words in CIFAR.items()}, "smoke": f"{SMOKE} {PARTS}"},
             published.TABLE2,
@@ -102,7 +72,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         Experiment(
             "table3",
             "Table 3: mini WebVision",
-            table3.table3_cells,
+            table3_cells,
             {"paper": 1, "smoke": 2},
             {"paper": WEBVISION, "smoke": SMOKE},
             published.TABLE3,
@@ -112,10 +82,10 @@ EXPERIMENTS: dict[str, Experiment] = {
         Experiment(
             "figure1",
             "Figure 1: training with coresets of 30, 50 and 70%",
-            figure1.figure1_cells,
+            figure1_cells,
             {"paper": 5, "cpu": 2, "smoke": 2},
             {scale: f"{words} {CURVES}" for scale, words in {**CIFAR, "smoke": SMOKE}.items()},
-            panels=figure1.PANELS,
+            panels=PANELS,
         ),
     )
 }
@@ -147,5 +117,22 @@ def write_results_page(
         >>> "6 of 6 runs" in path.read_text()
         True
     """
-    asked = {name: EXPERIMENTS[choices(name, EXPERIMENTS, "experiment")] for name in names}
-    return page_of(asked, lines, scale, path, seeds)
+    asked = [EXPERIMENTS[choices(name, EXPERIMENTS, "experiment")] for name in names]
+    there = [each for each in asked if scale in each.scales]
+    every = list(lines)
+    found = ResultIndex(every)
+    kept = list(seeds) if isinstance(seeds, Iterable) else seeds
+    summaries = [each.summary(found, scale, kept) for each in there]
+    used = {id(line) for summary in summaries for cell in summary.cells.values() for line in cell.lines.values()}
+    wanted = sum(summary.wanted for summary in summaries)
+    done = wanted - sum(summary.missing for summary in summaries)
+    text = build(
+        "CRUST: the paper's experiments",
+        f"At scale {scale}; {done} of {wanted} runs are there, counting those that two tables share twice.",
+        summaries,
+        panels={each.name: each.panels for each in there if each.panels},
+        lines=[line for line in every if id(line) in used],
+        source=published.SOURCE,
+    )
+    write_atomic(path, text.encode())
+    return Path(path)

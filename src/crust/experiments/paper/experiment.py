@@ -29,11 +29,6 @@ class Experiment:
         panels: of a figure: names of curves and their titles.
         digits: behind the decimal point.
         why_not: why a scale is not defined.
-
-    Example:
-        >>> from crust.experiments.paper import EXPERIMENTS
-        >>> len(EXPERIMENTS["table1"].specs("paper")), len(EXPERIMENTS["table1"].specs("cpu", seeds=2))
-        (420, 120)
     """
 
     name: str
@@ -64,10 +59,16 @@ class Experiment:
         if seeds is None:
             seeds = self.seeds[scale]
         if isinstance(seeds, int) and seeds > MOST_SEEDS:
-            raise InputError(f"seeds are {seeds}: give at most {MOST_SEEDS}, or a list of whole numbers from 0 on")
+            raise InputError(
+                f"seeds are {seeds}: give at most {MOST_SEEDS}, or a list of whole numbers from 0 on",
+                code="seeds-range",
+            )
         found = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
         if not found or min(found) < 0:
-            raise InputError(f"seeds are {seeds!r}: give how many, at least 1, or a list of whole numbers from 0 on")
+            raise InputError(
+                f"seeds are {seeds!r}: give how many, at least 1, or a list of whole numbers from 0 on",
+                code="seeds-range",
+            )
         return found
 
     def summary(
@@ -129,5 +130,5 @@ class Experiment:
         """The scale, or one sentence."""
         choices(scale, SCALES, "scale")
         if scale not in self.seeds:
-            raise InputError(f"{self.name} is not defined at scale {scale}: {self.why_not}")
+            raise InputError(f"{self.name} is not defined at scale {scale}: {self.why_not}", code="undefined-scale")
         return scale

@@ -64,15 +64,15 @@ def _read_batches(name: str, folder: Path, files: list[str]) -> tuple[NDArray[An
     images, labels, coarse = [], [], []
     for file in files:
         if not (folder / file).is_file():
-            raise InputError(f"{folder} has no file {file}: download {name} again")
+            raise InputError(f"{folder} has no file {file}: download {name} again", code="missing-file")
         content = read_pickle(folder / file)
         if not isinstance(content, dict):
-            raise InputError(f"{folder / file} is no batch of {name}: download it again")
+            raise InputError(f"{folder / file} is no batch of {name}: download it again", code="bad-file")
         batch = {k.decode("latin1") if isinstance(k, bytes) else k: v for k, v in content.items()}
         data, fine = np.asarray(batch.get("data")), np.asarray(batch.get(key))
         whole = data.ndim == 2 and data.shape[1] == 3072 and data.dtype == np.uint8 and fine.shape == (len(data),)
         if not whole or fine.dtype.kind not in "iu":
-            raise InputError(f"{folder / file} is no batch of {name}: download it again")
+            raise InputError(f"{folder / file} is no batch of {name}: download it again", code="bad-file")
         images.append(data.reshape(-1, 3, 32, 32))
         labels.append(fine)
         coarse.append(np.asarray(batch.get("coarse_labels")))
@@ -84,7 +84,9 @@ def _from_npz(name: str, path: Path, limit: int | None) -> Bundle:
     """A file with x_train, y_train, x_test and y_test, the images as (n, 32, 32, 3)."""
     train, test = read_npz(path)
     if test is None or any(x.shape[1:] != (32, 32, 3) or x.dtype != np.uint8 for x, _ in (train, test)):
-        raise InputError(f"{path} does not hold {name}: save x_train (n, 32, 32, 3), y_train, x_test and y_test")
+        raise InputError(
+            f"{path} does not hold {name}: save x_train (n, 32, 32, 3), y_train, x_test and y_test", code="bad-arrays"
+        )
     return _bundle(name, train, test, limit, None)
 
 
@@ -121,5 +123,6 @@ def _download(name: str, folder: Path) -> None:
         reason = next(iter(str(error).splitlines()), type(error).__name__).rstrip(". ")
         raise InputError(
             f"{folder} has neither {FOLDERS[name]} nor {name}.npz, and the download failed ({reason}): "
-            f"put one of them there, or name the folder that has it with data_dir (--data-dir)"
+            f"put one of them there, or name the folder that has it with data_dir (--data-dir)",
+            code="download",
         ) from None

@@ -11,19 +11,17 @@ import torch
 from tests.cli.common import call
 from tests.experiments.common import tiny
 
-from crust.experiments import hardware as machines
-from crust.experiments import read_results
-from crust.experiments.hardware import machine
-from crust.experiments.run_spec import train_spec
+from crust.experiments import read_results, run_spec
+from crust.experiments.run_spec import machine, train_spec
 
 CPU = torch.device("cpu")
 
 
 def test_the_processor_has_a_name(tmp_path, monkeypatch):
-    monkeypatch.setattr(machines, "CPUINFO", tmp_path / "cpuinfo")
-    monkeypatch.setattr(machines.platform, "processor", lambda: "a spare name")
+    monkeypatch.setattr(run_spec, "CPUINFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr(run_spec.platform, "processor", lambda: "a spare name")
     assert machine(CPU)["cpu"] == "a spare name"  # where there is no such file
-    machines.CPUINFO.write_text("processor\t: 0\nmodel name\t: Some CPU @ 3 GHz: fast\nmodel name\t: other\n")
+    run_spec.CPUINFO.write_text("processor\t: 0\nmodel name\t: Some CPU @ 3 GHz: fast\nmodel name\t: other\n")
     assert machine(CPU)["cpu"] == "Some CPU @ 3 GHz: fast"
 
 

@@ -10,11 +10,15 @@
 Images keep their proportions: their shorter side is brought to 320 pixels for crops of 299 (other sizes in
 proportion), of the middle for tests, at random and mirrored for training. The paper does not say how; crops at a fixed
 scale are what the released code of DivideMix does on this set (227 out of 256), in proportion our choice.
+
+ImageNet's validation images (ILSVRC 2012) come in class folders, or all in one with a file that says what they show.
 """
 
 from __future__ import annotations
 
+import csv
 import logging
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +26,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crust.data.examples import Bundle, Examples
-from crust.data.image_folder import MEAN, STD, Listing, check_size, read_images, round_robin, some
+from crust.data.image_folder import (
+    MEAN,
+    STD,
+    Listing,
+    check_size,
+    is_hidden,
+    list_images,
+    read_images,
+    round_robin,
+    some,
+)
 from crust.data.labels import check_classes
-from crust.data.named.imagenet import find_imagenet, list_imagenet
 from crust.errors import InputError
 
 log = logging.getLogger("crust.data")
@@ -42,11 +55,7 @@ def load_webvision(
 ) -> Bundle:
     """Its training and validation images, and ImageNet's validation images of the same classes where they are found.
 
-    Args:
-        folder: that of the data, which has `webvision` in it, or is it.
-        image_size: side in pixels; by default 299.
-        skip_broken: leave out images that cannot be read or are not there, and say which.
-        limit: only so many training images, of every class in turn.
+    `folder` has `webvision` in it, or is it; of the training images `limit` takes so many, of every class in turn.
     """
     root, size = _webvision_root(folder), check_size(image_size) or SIZE
     synsets = read_synsets(root / SYNSETS)
@@ -80,7 +89,9 @@ def read_synsets(path: Path) -> dict[str, str]:
     for number, words in enumerate(_list_lines(path)[:CLASSES], 1):
         wnid, _, names = words.partition(" ")
         if not (len(wnid) == 9 and wnid[0] == "n" and wnid[1:].isdigit()):
-            raise InputError(f"line {number} of {path} is {words!r}: it must begin with an id such as n01440764")
+            raise InputError(
+                f"line {number} of {path} is {words!r}: it must begin with an id such as n01440764", code="bad-line"
+            )
         found[wnid] = names.split(",")[0].strip() or wnid
     shared = {name for name in found.values() if list(found.values()).count(name) > 1}
     return {wnid: f"{name} ({wnid})" if name in shared else name for wnid, name in found.items()}
@@ -92,12 +103,16 @@ def read_list(path: Path, classes: int) -> tuple[list[str], NDArray[np.int64]]:
     for number, words in enumerate(_list_lines(path), 1):
         name, _, label = words.rpartition(" ")
         if not name or not label.isdigit():
-            raise InputError(f"line {number} of {path} is {words!r}: it must be a file and a label, such as a.jpg 0")
+            raise InputError(
+                f"line {number} of {path} is {words!r}: it must be a file and a label, such as a.jpg 0", code="bad-line"
+            )
         if int(label) < classes:
             files.append(name.strip())
             labels.append(int(label))
     if not files:
-        raise InputError(f"{path} lists no image of the first {classes} classes: download info.tar again")
+        raise InputError(
+            f"{path} lists no image of the first {classes} classes: download info.tar again", code="no-images"
+        )
     return files, np.array(labels, np.int64)
 
 
@@ -107,7 +122,8 @@ def _webvision_root(folder: Path) -> Path:
             return folder / name
     raise InputError(
         f"there is no WebVision in {folder}: unpack info.tar, google_resized_256.tar and val_images_256.tar of "
-        f"WebVision 1.0 into {folder / 'webvision'}, or name its folder with data_dir (--data-dir)"
+        f"WebVision 1.0 into {folder / 'webvision'}, or name its folder with data_dir (--data-dir)",
+        code="missing-data",
     )
 
 
@@ -115,9 +131,9 @@ def _list_lines(path: Path) -> list[str]:
     try:
         return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except FileNotFoundError:
-        raise InputError(f"{path} is not there: unpack info.tar of WebVision 1.0 again") from None
+        raise InputError(f"{path} is not there: unpack info.tar of WebVision 1.0 again", code="missing-file") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {path}: {error}") from None
+        raise InputError(f"cannot read {path}: {error}", code="cannot-read") from None
 
 
 def _training_list(root: Path, classes: list[str]) -> Listing:
@@ -125,7 +141,10 @@ def _training_list(root: Path, classes: list[str]) -> Listing:
     top = files[0].split("/")[0]  # google
     base = next((root / name for name in TRAIN_FOLDERS if (root / name / top).is_dir()), None)
     if base is None:
-        raise InputError(f"{root} has no folder {top} with the training images: unpack google_resized_256.tar there")
+        raise InputError(
+            f"{root} has no folder {top} with the training images: unpack google_resized_256.tar there",
+            code="missing-data",
+        )
     return Listing(base, files, [classes[label] for label in labels])
 
 
@@ -133,7 +152,10 @@ def _validation_list(root: Path, classes: list[str]) -> Listing:
     files, labels = read_list(root / VAL, len(classes))
     base = next((root / name for name in VAL_FOLDERS if (root / name).is_dir()), None)
     if base is None:
-        raise InputError(f"{root} has no folder {VAL_FOLDERS[0]} with the validation images: unpack val_images_256.tar")
+        raise InputError(
+            f"{root} has no folder {VAL_FOLDERS[0]} with the validation images: unpack val_images_256.tar",
+            code="missing-data",
+        )
     return Listing(base, files, [classes[label] for label in labels])
 
 
@@ -156,3 +178,94 @@ def _read_listing(listing: Listing, classes: list[str], size: int, skip_broken: 
 
 def _resize(size: int) -> int:
     return round(size * RESIZE / SIZE)
+
+
+# Where people keep them: the folder with the class folders, or with all 50,000 images.
+PLACES = (
+    "imagenet/val",
+    "imagenet/ILSVRC2012_img_val",
+    "imagenet/ILSVRC/Data/CLS-LOC/val",
+    "ILSVRC2012/val",
+    "ILSVRC2012/ILSVRC2012_img_val",
+    "ILSVRC2012_img_val",
+)
+SOLUTION = "LOC_val_solution.csv"  # of the release on Kaggle: `ILSVRC2012_val_00000001,n01751748 111 108 477 302`
+TRUTH, META = "ILSVRC2012_validation_ground_truth.txt", "meta.mat"  # of the development kit
+KITS = ("", "data", "devkit/data", "ILSVRC2012_devkit_t12/data")
+
+
+def find_imagenet(roots: Iterable[Path]) -> Path | None:
+    """The folder of the validation images below one of some folders, or None."""
+    return next((root / place for root in roots for place in PLACES if (root / place).is_dir()), None)
+
+
+def list_imagenet(folder: Path, wnids: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The images of some classes (WordNet ids) below what `find_imagenet` found: their names, and the class of each."""
+    if any(path.is_dir() and not is_hidden(path.name) for path in folder.iterdir()):
+        return _in_class_folders(folder, wnids)
+    truth = _ground_truth(folder)
+    wanted, names = set(wnids), sorted(list_images(folder))
+    if not names:
+        raise InputError(f"{folder} has no images: unpack ILSVRC2012_img_val.tar there", code="no-images")
+    unknown = [name for name in names if Path(name).stem not in truth]
+    if unknown:
+        raise InputError(
+            f"nothing says what {folder / unknown[0]} shows: take it away, or download the labels again",
+            code="missing-label",
+        )
+    files = [name for name in names if truth[Path(name).stem] in wanted]
+    return files, [truth[Path(name).stem] for name in files]
+
+
+def _in_class_folders(folder: Path, wnids: Sequence[str]) -> tuple[list[str], list[str]]:
+    files: list[str] = []
+    classes: list[str] = []
+    for wnid in wnids:
+        found = list_images(folder / wnid) if (folder / wnid).is_dir() else []
+        if not found:
+            raise InputError(
+                f"{folder} has no images in a folder {wnid}: name the class folders by their WordNet ids",
+                code="no-images",
+            )
+        files += [f"{wnid}/{name}" for name in found]
+        classes += [wnid] * len(found)
+    return files, classes
+
+
+def _ground_truth(folder: Path) -> dict[str, str]:
+    """The class of every validation image, by the name of the image without its ending."""
+    for above in (folder, *list(folder.parents)[:4]):
+        if (above / SOLUTION).is_file():
+            return _solution(above / SOLUTION)
+        for kit in KITS:
+            if (above / kit / TRUTH).is_file():
+                return _kit(above / kit / TRUTH, above / kit / META)
+    raise InputError(
+        f"{folder} has all images in one folder, and nothing says what they show: sort them into folders by id, "
+        f"or put {SOLUTION}, or {TRUTH} with {META}, beside it",
+        code="missing-label",
+    )
+
+
+def _solution(path: Path) -> dict[str, str]:
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.reader(file) if len(row) == 2 and row[0] != "ImageId"]
+    found = {name: words.split()[0] for name, words in rows if words.split()}
+    if not found:
+        raise InputError(f"{path} has no lines with an image and its class: download it again", code="bad-file")
+    return found
+
+
+def _kit(truth: Path, meta: Path) -> dict[str, str]:
+    from scipy.io import loadmat
+
+    try:
+        synsets = loadmat(meta, squeeze_me=True)["synsets"]
+        wnids = {int(row["ILSVRC2012_ID"]): str(row["WNID"]) for row in synsets}
+        numbers = [int(word) for word in truth.read_text(encoding="utf-8").split()]
+        return {f"ILSVRC2012_val_{i:08}": wnids[number] for i, number in enumerate(numbers, 1)}
+    except Exception as error:  # readers of others on files of others
+        reason = next(iter(str(error).splitlines()), type(error).__name__).rstrip(". ")
+        raise InputError(
+            f"cannot read {truth.name} with {meta} ({reason}): download the development kit again", code="bad-file"
+        ) from None

@@ -1,1 +1,0 @@
-"""Datasets by name: digits, CIFAR, mini WebVision, ImageNet."""
