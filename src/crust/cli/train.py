@@ -22,6 +22,7 @@ from crust.runs.folder import RunFolder
 if TYPE_CHECKING:
     from crust.data import Examples
     from crust.runs.result import Result
+    from crust.training.settings import TrainSettings
 
 LABELS = partial(typer.Option, rich_help_panel="Labels")
 DATA = partial(typer.Option, rich_help_panel="Data")
@@ -40,16 +41,20 @@ def train_command(
     ] = None,
     model: Annotated[
         str | None,
-        HOW(help="resnet8 to resnet56, small_cnn, mlp, or timm:NAME; default: what fits the data.", metavar="NAME"),
+        HOW(
+            help="resnet8 to resnet56, small_cnn, mlp, timm:NAME, or auto; default: auto, what fits the data.",
+            metavar="NAME",
+        ),
     ] = None,
     method: Annotated[str | None, HOW(help="See `crust methods`; default: crust.", metavar="NAME")] = None,
-    epochs: Annotated[int | None, HOW(help="Default: 120.")] = None,
+    epochs: Annotated[int | None, HOW(help="Default: by the data.")] = None,
     fraction: Annotated[
         str | None,
-        HOW(help="Of the examples that is trained on, or auto: one minus the estimated noise rate.", metavar="SHARE"),
+        HOW(help="Of the examples that is trained on; default: auto, as many as seem right.", metavar="SHARE"),
     ] = None,
-    batch_size: Annotated[int | None, HOW(help="Default: 128.")] = None,
-    learning_rate: Annotated[float | None, HOW(help="Default: 0.1.")] = None,
+    batch_size: Annotated[int | None, HOW(help="Default: by the data.")] = None,
+    optimizer: Annotated[str | None, HOW(help="sgd, adam or adamw; default: by the data.", metavar="NAME")] = None,
+    learning_rate: Annotated[float | None, HOW(help="The highest one; default: by the data.")] = None,
     augment: Annotated[
         bool | None,
         HOW("--augment/--no-augment", help="Crop and mirror images at random; default: from 32 pixels a side on."),
@@ -122,7 +127,7 @@ def train_command(
     }  # fmt: skip
     shortcuts = {
         "epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate, "seed": seed, "workers": workers,
-        "mixed_precision": mixed_precision, "keep_every": keep_every,
+        "mixed_precision": mixed_precision, "keep_every": keep_every, "optimizer": optimizer,
     }  # fmt: skip
     words = [*(setting or []), *([] if fraction is None else [f"fraction={fraction}"])]
     settings = recipes.parse_settings(words) | _without_none(shortcuts)
@@ -147,7 +152,6 @@ def train_by_recipe(
     # What can be refused is refused before a large dataset is read.
     kind = METHODS[options["method"]]
     experiment, own = split_settings(settings, kind.Settings)
-    epochs = sum(stage.epochs or experiment.epochs for stage in kind(own).stages())
     _check_options(options, output, resume)
     check_trackers(options.get("trackers", ()), output or Path("runs"))
     folder = RunFolder(output or _new_folder(options))
@@ -156,7 +160,9 @@ def train_by_recipe(
 
     bundle = load_data(options)
     examples, truth, noise = with_labels(bundle, options, experiment.seed)
-    options.setdefault("model", _usual_model(examples))
+    settings = settings | _choose(examples, options, experiment, quiet)
+    experiment, _ = split_settings(settings, kind.Settings)
+    epochs = sum(stage.epochs or experiment.epochs for stage in kind(own).stages())
     folder.remember_data(recipes.recipe_text(options, experiment, own), bundle.encoding, noise)
     progress = EpochProgress(epochs, quiet or os.environ.get("RANK", "0") != "0")  # of several processes one speaks
 
@@ -216,9 +222,10 @@ def _check_options(options: dict[str, Any], output: Path | None, resume: bool) -
         )
     model = options.get("model")
     if model is not None and not str(model).startswith("timm:"):
+        from crust.defaults import AUTO
         from crust.models import MODELS
 
-        choices(model, [*MODELS, "timm:NAME"], "model")
+        choices(model, [*MODELS, "timm:NAME", AUTO], "model")
     if options.get("noise") is not None:
         from crust.noise import parse_noise
 
@@ -248,12 +255,21 @@ def _new_folder(options: dict[str, Any]) -> Path:
     return found
 
 
-def _usual_model(examples: Examples) -> str:
-    """What to train where nothing is said: by the size of an example."""
-    if len(examples.shape) < 3:
-        return "mlp"
-    side = min(examples.shape[1:])
-    return "small_cnn" if side < 32 else "resnet32" if side <= 64 else "timm:resnet18"
+def _choose(examples: Examples, options: dict[str, Any], experiment: TrainSettings, quiet: bool) -> dict[str, Any]:
+    """The settings that nobody gave, and the network; says what was chosen. Datasets of the paper keep its protocol."""
+    from crust import defaults
+
+    given = experiment.model_dump(include=experiment.model_fields_set)
+    about = examples.kind, examples.shape, len(examples)
+    model, paper = options.get("model", defaults.AUTO), options["data"] in recipes.FILED
+    choice = defaults.choose(*about, model=model, given=given, paper=paper)
+    options["model"] = choice.model
+    if not quiet and os.environ.get("RANK", "0") == "0":
+        hint = None if paper or model != defaults.AUTO else defaults.advice(*about, choice.model)
+        for line in (choice.sentence, hint):
+            if line is not None:
+                typer.echo(line)
+    return choice.settings
 
 
 def _how_to_resume(folder: RunFolder, finished: int | None, epochs: int) -> str:

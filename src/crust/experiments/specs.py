@@ -140,7 +140,7 @@ def key(spec: dict[str, Any]) -> str:
 # Names that settings and results had when lines were recorded; everything that reads a line sees the present ones.
 OLD_NAMES = {
     "experiment": {"drops": "lr_milestones"},
-    "settings": {"share": "fraction", "every": "select_every", "rule": "selection"},
+    "settings": {"share": "fraction", "every": "select_every", "rule": "selection", "schedule": "forgetting"},
     "curves": {"clean": "clean_fraction", "clean_weighted": "clean_fraction_weighted", "chosen": "n_selected"},
     "facts": {"share": "fraction", "knowledge": "noise_info"},
 }
