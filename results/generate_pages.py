@@ -20,6 +20,7 @@ from crust.training.epoch_scaling import warmup_of
 from results import findings
 from results.audit_page import audit_page, calibrated, compared
 from results.methods_page import methods_page, own_page
+from results.regret_page import PICTURE, regret_csv, regret_page, regret_png
 from results.tables import (
     CENTRAL,
     INTRODUCTION,
@@ -198,13 +199,15 @@ PAGES: dict[str, Callable[[Lines], str]] = {
         for kind in ("md", "csv")
     },
     "results/audit.md": lambda _: audit_page(compared(), calibrated()),
+    "results/regret.md": regret_page,
+    "results/regret.csv": regret_csv,
     "findings.md": what_holds,
     **{f"methods/{name}.md": partial(own_page, name) for name in METHODS},
 }
 
 
 def main() -> None:
-    """Build all pages of docs anew, and the pictures of Figure 1."""
+    """Build all pages of docs anew, and the pictures of Figure 1 and of the scoreboard."""
     from crust._util.atomic_write import write_atomic
     from crust.experiments.results_file import read_results
 
@@ -213,6 +216,8 @@ def main() -> None:
     figure = EXPERIMENTS["figure1"]
     files = {name: page(lines).encode() for name, page in PAGES.items()}
     drawn = figures.figure_pngs(figure.summary(lines, "cpu"), figure.panels)
+    regrets = regret_png(lines)
+    drawn |= {} if regrets is None else {PICTURE: regrets}
     files |= {f"results/{name}": content for name, content in drawn.items()}
     for name, content in files.items():
         write_atomic(docs / name, content)

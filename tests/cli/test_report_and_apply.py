@@ -169,8 +169,11 @@ def test_named_data_gets_a_labels_file_that_training_takes(here, capsys):
     table, _ = RunFolder("digits-run").audit()
     decided("digits-run", e3=str((table["given_label"][3] + 1) % 10))
     assert call("apply digits-run") == 0
-    told = "crust train digits --limit 300 --labels digits-run/corrected.csv"
-    assert f"next: {told}" in capsys.readouterr().out
+    told = "crust train digits --limit 300 --model mlp"
+    out = capsys.readouterr().out
+    assert f"next: {told}" in out
+    assert out.endswith("--labels digits-run/corrected.csv\n")
+    told = f"{told} --labels digits-run/corrected.csv"
     assert call(f"{told.removeprefix('crust ')} {FAST} -o again") == 0
     expected = table["given_label"].tolist()
     expected[3] = (expected[3] + 1) % 10

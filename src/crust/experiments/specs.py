@@ -140,7 +140,7 @@ def key(spec: dict[str, Any]) -> str:
 # Names that settings and results had when lines were recorded; everything that reads a line sees the present ones.
 OLD_NAMES = {
     "experiment": {"drops": "lr_milestones"},
-    "settings": {"share": "fraction", "every": "select_every", "rule": "selection"},
+    "settings": {"share": "fraction", "every": "select_every", "rule": "selection", "schedule": "forgetting"},
     "curves": {"clean": "clean_fraction", "clean_weighted": "clean_fraction_weighted", "chosen": "n_selected"},
     "facts": {"share": "fraction", "knowledge": "noise_info"},
 }
@@ -190,7 +190,8 @@ def same_spec(old: dict[str, Any], spec: dict[str, Any]) -> bool:
         >>> same_spec(old, new), same_spec(old, make("crust", "true", fraction=0.3))
         (True, False)
     """
-    return old["method"] == spec["method"] and fill_defaults(old) == spec
+    quick = all(old[name] == spec[name] for name in ("method", "data", "labels"))  # thousands of lines are compared
+    return quick and fill_defaults(old) == spec
 
 
 def fill_defaults(old: dict[str, Any]) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class CoTeachingSettings(Settings):
     noise_rate: Rate = "estimate"  # tau: the share of wrong labels, or where to take it from
     ramp: int | None = Field(None, ge=1)  # epochs until all of it is left out; None: 10 of 200 of 50,000 examples
     power: float = Field(1.0, gt=0)  # of the epoch while it ramps
-    schedule: Literal["paper", "released"] = "paper"
+    forgetting: Literal["paper", "released"] = "paper"  # how its share rises
     mean_twice: bool = False  # the published code divides the mean by the number of kept examples once more
 
 
@@ -90,7 +90,7 @@ class CoTeaching(Method):
             context.noise_info["noise_rate"].value,
             settings.ramp or stretched(10, 200, context.epochs, context.n),
         )
-        self.forget = forget_rate(context.epoch, rate, ramp, settings.power, settings.schedule == "released")
+        self.forget = forget_rate(context.epoch, rate, ramp, settings.power, settings.forgetting == "released")
         return Selection(np.arange(context.n), facts={"forget_rate": self.forget})
 
     def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
