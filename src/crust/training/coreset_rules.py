@@ -186,7 +186,7 @@ class SizedCoreset:
         self.noise = found if self.noise is None else self.noise.least(found)
         if known is not None:
             self.noise = HeldOutNoise(known, math.inf, 1.0, False, max(known, self.noise.disagreement))
-        self.bound = min(MOST_BOUND, BOUND_BY_NOISE * self.noise.rate)
+        self.bound = min(MOST_BOUND, BOUND_BY_NOISE * self.noise.low)
 
     def ready(self, epoch: int, epochs: int, updates: int, select_after: int | None) -> bool:
         """Whether members are chosen from now on, after so many epochs and updates of the weights."""
@@ -224,7 +224,7 @@ class SizedCoreset:
             member[order[np.argsort(far[order], kind="stable")][most:]] = False
         self.member = member
         noise = self.noise
-        worth = ((noise.disagreement - noise.rate) / noise.disagreement) ** 2 if noise.disagreement > 0 else 0.0
+        worth = ((noise.disagreement - noise.low) / noise.disagreement) ** 2 if noise.disagreement > 0 else 0.0
         self.worth = worth if worth > LEAST_WORTH else 0.0
 
     def facts(self) -> dict[str, Any]:

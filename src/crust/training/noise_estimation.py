@@ -251,7 +251,8 @@ def held_out_noise(probabilities: NDArray[np.floating], labels: NDArray[np.int64
         >>> round(found.disagreement, 2), round(found.surest, 2), found.low < found.rate
         (0.35, 0.36, True)
     """
-    share = min(MOST_ASKED, max(SURE, ASKED / len(labels)))  # of few examples more are asked, or chance alone answers
+    # Of many examples the very surest are enough to ask; of few more are asked, or chance alone answers.
+    share = float(min(MOST_ASKED, max(np.clip(ENOUGH / len(labels), LEAST, SURE), ASKED / len(labels))))
     predictions, sure = probabilities.argmax(axis=1), most_confident(probabilities, share)
     classes = probabilities.shape[1]
     symmetric = classes > 2 and (
