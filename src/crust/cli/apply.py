@@ -41,7 +41,9 @@ def apply_command(
     """Write the corrected labels: a copy of the table or archive, a file of labels, or a list of images to move."""
     show_log(logging.ERROR if quiet else logging.WARNING)
     if move_back and (move or corrections is not None):
-        raise InputError("--move-back undoes what was moved: leave out --move and the corrections")
+        raise InputError(
+            "--move-back undoes what was moved: leave out --move and the corrections", code="options-exclude"
+        )
 
     from crust.corrections.apply_corrections import apply_corrections, data_options, move_files_back
     from crust.runs.folder import RunFolder

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
+from crust.cli.formatting import text_table
 from crust.errors import choices
 
 
@@ -82,13 +83,4 @@ def _words(annotation: Any) -> str:
 
 
 def _method_table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], title: str | None = None) -> Any:
-    from rich import box
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
-    for i, head in enumerate(heads):
-        table.add_column(head, no_wrap=i != 1)
-    for row in rows:
-        table.add_row(*map(escape, row))
-    return table
+    return text_table(heads, rows, title=title, left=heads, whole=(heads[0], *heads[2:]))

@@ -39,7 +39,9 @@ def report_command(
     show_log(logging.ERROR if quiet else logging.WARNING)
     check_sources(run, probs, features, labels)
     if run is None and output is None:
-        raise InputError("a report without a run does not know where to go: name a file with -o report.html")
+        raise InputError(
+            "a report without a run does not know where to go: name a file with -o report.html", code="no-output"
+        )
     check_output(output, "-o", (".html",), [probs, features, labels])
 
     from crust._util.atomic_write import write_atomic

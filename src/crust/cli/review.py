@@ -117,14 +117,12 @@ def way_to(link: str) -> Iterator[Path]:
         >>> path.exists()
         False
     """
-    from crust.report.html.builder import Html, join, tag
+    from crust.report.document import render
 
-    head = tag("head", tag("meta", charset="utf-8"), tag("meta", http_equiv="refresh", content=f"0; url={link}"))
-    body = tag("body", tag("p", "The review is at ", tag("a", link, href=link)))
     with tempfile.TemporaryDirectory(prefix="crust-review-", ignore_cleanup_errors=True) as folder:
         path = Path(folder, "open.html")
         path.touch(mode=0o600, exist_ok=False)
-        path.write_text(join([Html("<!doctype html>\n"), tag("html", head, body, lang="en"), "\n"]), encoding="utf-8")
+        path.write_text(render("review/open.html.j2", link=link), encoding="utf-8")
         yield path
 
 
@@ -141,9 +139,9 @@ def check_name(name: str) -> str:
     """
     found = " ".join(name.split())
     if not found:
-        raise InputError("--as has no name: say who reviews")
+        raise InputError("--as has no name: say who reviews", code="reviewer-name")
     if len(found) > 100 or not found.isprintable():
-        raise InputError(f"--as {found[:20]!r}… is no name: give one of at most 100 letters")
+        raise InputError(f"--as {found[:20]!r}… is no name: give one of at most 100 letters", code="reviewer-name")
     return found
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from crust.cli.audit import verified_lines
 from crust.cli.formatting import StoppedByUser, duration, show_log
 from crust.cli.train_progress import EpochProgress
 from crust.errors import InputError
@@ -23,7 +24,6 @@ def verify_command(
     """Estimate noise rate, precision and recall of a run's audit, with intervals: it trains once more, as RUN did."""
     show_log(logging.ERROR if quiet else logging.WARNING)
 
-    from crust.cli.audit_tables import verified_lines
     from crust.runs.data import training_examples
     from crust.runs.folder import RunFolder
     from crust.verification import verify_audit
@@ -33,7 +33,9 @@ def verify_command(
     seconds = folder.seconds()
     examples = training_examples(folder, data, data_dir)
     if examples.kind == "dataset" and not hasattr(examples.inputs, "fingerprint"):
-        raise InputError(f"the data of {run} cannot be opened again: use crust.verify_audit from Python")
+        raise InputError(
+            f"the data of {run} cannot be opened again: use crust.verify_audit from Python", code="data-not-reopened"
+        )
     trained = folder.verification.audit_path.is_file()  # before: only the numbers are made anew
     if not quiet and not trained:
         typer.echo(f"trains once more with injected label errors: about {duration(seconds)}, as the run took")
