@@ -1,4 +1,4 @@
-"""The audit of one `crust` run beside cross-validation with cleanlab and the loss of plain training.
+"""The audit of one `crust` or `crust-half` run beside cross-validation with cleanlab and the loss of plain training.
 
 python -m benchmarks.audit work --folder runs --human-labels FILE.npz     train what is missing
 python -m benchmarks.audit score --folder runs --human-labels FILE.npz    compare what is there
@@ -37,13 +37,14 @@ from crust.fitting import fit
 from crust.runs.data import labels_of_spec
 
 FOLDS = 5
+OURS = ("crust-half", "crust")
 SPENT = ("epoch", "gradients")  # selection is part of an epoch; measuring on test data is no part of an audit
 # ------------------------------------------------------------ what is to be trained
 
 
 def specs(labels: str, scale: str = "cpu") -> dict[str, dict[str, Any]]:
     """The trainings that the comparison on one set of labels needs, by name."""
-    found = {"crust": make("crust", labels, scale=scale), "erm": make("erm", labels, scale=scale)}
+    found = {name: make(name, labels, scale=scale) for name in (*OURS, "erm")}
     whole = found["erm"]["experiment"]["epochs"]
     for name, epochs in (("fold", whole), ("short fold", max(1, whole // 4))):
         spec = make("erm", labels, scale=scale, epochs=epochs, audit_every=epochs, test_every=epochs)  # looked at once
@@ -187,8 +188,7 @@ def judgements(
 ) -> dict[str, Judgement]:
     """For each judge whose trainings are there: doubt and suggestion of every example, and what was trained for it."""
     found: dict[str, Judgement] = {}
-    for judge, column in (("crust", "label_quality"), ("loss", "mean_loss")):
-        name = "crust" if judge == "crust" else "erm"
+    for judge, name, column in (*((ours, ours, "label_quality") for ours in OURS), ("loss", "erm", "mean_loss")):
         if name in made and (folder / made[name]["key"] / "audit.parquet").exists():
             found[judge] = (*from_audit(folder / made[name]["key"], column, classes), [made[name]])
     from cleanlab.filter import find_label_issues

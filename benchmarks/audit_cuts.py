@@ -1,9 +1,9 @@
-"""What the calibration says of the `crust` runs of benchmarks.audit, beside the truth.
+"""What the calibration says of the `crust-half` runs of benchmarks.audit, beside the truth.
 
 python -m benchmarks.audit_cuts --folder runs --human-labels FILE.npz
 
-Calibrates every `crust` run that is there, which trains each once more, and leaves the estimated noise rate and the
-precision and recall at the recommended cut, with their 90% intervals, in results/audit-cuts.json; `python -m
+Calibrates every `crust-half` run that is there, which trains each once more, and leaves the estimated noise rate and
+the precision and recall at the recommended cut, with their 90% intervals, in results/audit-cuts.json; `python -m
 results.generate_pages` shows them. May run in several processes at once, and goes on where it was stopped.
 """
 
@@ -40,7 +40,7 @@ def cuts(
 ) -> bool:
     """Calibrate the first run that has no entry and that nobody else calibrates; False where there is none."""
     for name in labels:
-        spec = make("crust", name, scale=scale)
+        spec = make("crust-half", name, scale=scale)
         place = folder / key(spec)
         if name in calibrated(file) or not (place / "audit.parquet").is_file():
             continue

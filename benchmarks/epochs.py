@@ -123,7 +123,7 @@ class Pictures(Dataset):
 
 
 def selecting(turns: Turns, job: dict[str, Any]) -> dict[str, Any]:
-    """The selection that an epoch of `crust` begins with, on many images; the look at the data is made before.
+    """The selection that an epoch of `crust-half` begins with, on many images; the look at the data is made before.
 
     Selection sees proxies and predictions, whatever network they come from: here an MLP after a few plain epochs, which
     predicts all classes, as a network must before groups have their usual sizes.
@@ -139,7 +139,8 @@ def selecting(turns: Turns, job: dict[str, Any]) -> dict[str, Any]:
     quick = {"epochs": 3, "learning_rate": 0.01, "augment": False, "validation": 0, "audit_every": 3}
     model = crust.fit("mlp", train, method="erm", **quick).model
     own = {name: value for name, value in job["settings"].items() if name != "method"}
-    method = METHODS["crust"](split_settings(own, METHODS["crust"].Settings)[1])
+    kind = METHODS[job["settings"]["method"]]
+    method = kind(split_settings(own, kind.Settings)[1])
     context = Context(train, 10, [model], TrainSettings(), Processes(cpu=True), augment=False, validation=None)
     seen = context.evaluate_train_set()
     for epoch in range(job["epochs"]):

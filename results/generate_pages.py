@@ -14,12 +14,13 @@ from crust.experiments.outputs import figures, table_markdown
 from crust.experiments.outputs.table_markdown import markdown
 from crust.experiments.paper import EXPERIMENTS
 from crust.experiments.results_file import find
-from crust.experiments.specs import make
+from crust.experiments.specs import make, same_spec
 from crust.methods import METHODS
 from crust.training.epoch_scaling import warmup_of
 from results import findings
 from results.audit_page import audit_page, calibrated, compared
 from results.methods_page import methods_page, own_page
+from results.regret_page import PICTURE, regret_csv, regret_page, regret_png
 from results.tables import (
     CENTRAL,
     INTRODUCTION,
@@ -51,7 +52,8 @@ TRAINING: dict[str, tuple[str, dict[str, Any]]] = {
     "`small-loss`": ("small-loss", {}),
     "`crust-paper`": ("crust-paper", {}),
     "`crust-released`": ("crust-released", {}),
-    "plain central rule": ("crust", CENTRAL),
+    "plain central rule": ("crust-half", CENTRAL),
+    "`crust-half`": ("crust-half", {}),
     "`crust`": ("crust", {}),
     "`oracle`": ("oracle", {}),
 }
@@ -66,7 +68,7 @@ def training(lines: Lines) -> str:
     for labels, title in NOISES.items():
         parts += [f"## {title}", _accuracies(lines, labels), _gap(lines, labels)]
     parts += ["## Share of right labels in the coreset", _purity(lines)]
-    parts += ["## What was tried for the rule of `crust`", TRIED, _tried(lines)]
+    parts += ["## What was tried for the rule of `crust-half`", TRIED, _tried(lines)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -88,7 +90,7 @@ def _accuracies(lines: Lines, labels: str) -> str:
 def _gap(lines: Lines, labels: str) -> str:
     """How much of the way from `random` to `oracle` is covered, by seeds that all of them have."""
     shares: dict[str, list[float]] = {}
-    for name in ("`small-loss`", "plain central rule", "`crust-paper`", "`crust-released`", "`crust`"):
+    for name in ("`small-loss`", "plain central rule", "`crust-paper`", "`crust-released`", "`crust-half`", "`crust`"):
         method, settings = TRAINING[name]
         for seed in SEEDS:
             three = [
@@ -109,7 +111,7 @@ def _purity(lines: Lines) -> str:
     rows = []
     epochs = (10, 20, 30, 40)
     for share in (0.3, 0.5, 0.7):
-        for name, method, more in (("`crust`", "crust", {}), ("plain central rule", "crust", CENTRAL)):
+        for name, method, more in (("`crust-half`", "crust-half", {}), ("plain central rule", "crust-half", CENTRAL)):
             some = runs(lines, method, "symmetric:0.5", **{**more, "fraction": share})
             if some:
                 first = cell([line["curves"]["clean_fraction"][first_choice(line)] for line in some], digits=0)
@@ -132,7 +134,7 @@ def _tried(lines: Lines) -> str:
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for line in lines:
         spec = line["spec"]
-        rule = spec["method"] == "crust" and spec["settings"] == make("crust", spec["labels"])["settings"]
+        rule = same_spec(spec, make("crust-half", spec["labels"], seed=spec["experiment"]["seed"]))
         if not line.get("tried") and not (rule and spec["labels"] in NOISES):
             continue
         settings = {**plain, **spec["settings"]}
@@ -143,7 +145,7 @@ def _tried(lines: Lines) -> str:
             for name in plain
             if settings[name] != plain[name] and not (unmixed and name in ("alpha", "mix_labels"))
         ]
-        if spec["method"] != "crust":
+        if spec["method"] != "crust-half":
             words.insert(0, f"`{spec['method']}`")
         if not line.get("tried"):
             words[-1] += " (the rule)"
@@ -197,13 +199,15 @@ PAGES: dict[str, Callable[[Lines], str]] = {
         for kind in ("md", "csv")
     },
     "results/audit.md": lambda _: audit_page(compared(), calibrated()),
+    "results/regret.md": regret_page,
+    "results/regret.csv": regret_csv,
     "findings.md": what_holds,
     **{f"methods/{name}.md": partial(own_page, name) for name in METHODS},
 }
 
 
 def main() -> None:
-    """Build all pages of docs anew, and the pictures of Figure 1."""
+    """Build all pages of docs anew, and the pictures of Figure 1 and of the scoreboard."""
     from crust._util.atomic_write import write_atomic
     from crust.experiments.results_file import read_results
 
@@ -212,6 +216,8 @@ def main() -> None:
     figure = EXPERIMENTS["figure1"]
     files = {name: page(lines).encode() for name, page in PAGES.items()}
     drawn = figures.figure_pngs(figure.summary(lines, "cpu"), figure.panels)
+    regrets = regret_png(lines)
+    drawn |= {} if regrets is None else {PICTURE: regrets}
     files |= {f"results/{name}": content for name, content in drawn.items()}
     for name, content in files.items():
         write_atomic(docs / name, content)

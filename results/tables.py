@@ -112,4 +112,4 @@ def _number(text: str) -> float | None:
 
 def is_ceiling(method: str) -> bool:
     """Whether a method is told the truth, so that it bounds the others instead of competing."""
-    return METHODS[method].needs == "all true labels"
+    return method in METHODS and METHODS[method].needs == "all true labels"

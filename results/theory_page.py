@@ -31,7 +31,7 @@ from crust.theory.plots import shown_cut, write_picture
 from results.tables import cell
 
 NOISE = "symmetric:0.5"
-METHODS = ("crust-paper", "crust-released", "crust", "random")
+METHODS = ("crust-paper", "crust-released", "crust-half", "crust", "random")
 # At a rate of 0.1 the units of the MLP die within ten epochs, whatever the method, and nothing is left to ask.
 MODELS: dict[str, dict[str, Any]] = {"resnet8": {}, "mlp": {"learning_rate": 0.01}}
 KEEP_EVERY = 10

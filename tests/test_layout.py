@@ -15,7 +15,7 @@ RANKS = [
     ["selection", "noise", "gradients", "data", "models"],
     ["audit"],
     ["training", "theory"],
-    ["methods"],
+    ["methods", "defaults"],
     ["report"],
     ["review"],
     ["corrections"],

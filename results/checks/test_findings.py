@@ -15,7 +15,7 @@ from crust.experiments.paper import EXPERIMENTS
 from crust.experiments.paper.tables_and_figures import BASELINES, VARIANTS, own_settings
 
 HALF = "symmetric:0.5"
-TIMED = {"what": "an epoch of crust over one of erm", "found": 0.8, "spread": [0.75, 0.85]}
+TIMED = {"what": "an epoch of crust-half over one of erm", "found": 0.8, "spread": [0.75, 0.85]}
 SPEED = {"cases": [{"case": "resnet32", "rows": [TIMED]}]}
 
 
@@ -27,6 +27,7 @@ def made(method, labels, last, seed=0, clean=(0.5, 0.6, 0.7), **options):
     curves = {
         "test_accuracy": [None, last],
         "clean_fraction": list(clean),
+        "clean_fraction_weighted": list(clean),
         "n_selected": [90, *[45] * (len(clean) - 1)],
     }
     return line(method, labels, last, seed, curves=curves, **own_settings(method, "cpu"), **options)
@@ -81,16 +82,22 @@ def test_verdicts(comparisons, all_of_them, on_the_whole):
 def test_a_size_by_the_noise_is_read_against_half():
     told = {"noise_info": {"noise_rate": {"value": 0.25, "source": "estimated"}}}
     lines = [
-        *(made("crust", "symmetric:0.2", last, seed) for seed, last in enumerate((0.60, 0.62))),
-        {**made("crust", "symmetric:0.2", 0.64, 1, fraction="auto"), "facts": told},
-        made("crust", "symmetric:0.8", 0.2, fraction="auto"),  # nothing to be read against
+        *(made("crust-half", "symmetric:0.2", last, seed) for seed, last in enumerate((0.60, 0.62))),
+        {**made("crust-half", "symmetric:0.2", 0.64, 1, fraction="noise-rate"), "facts": told},
+        made("crust-half", "symmetric:0.8", 0.2, fraction="noise-rate"),  # nothing to be read against
     ]
     one = found_of(lines)["As many as are right"]
-    assert one.sentences[1] == "Against half of the examples: symmetric 0.2 +2.0 points."
+    assert one.sentences[1:] == ["Against half of the examples: symmetric 0.2 +2.0 points."]
     rows = {row.split(" | ")[0].strip("| "): row.strip("| ").split(" | ")[1:] for row in one.table.splitlines()[2:]}
-    assert rows["symmetric 0.2"] == ["61.0 ± 1.4 (2)", "64.0 (1)", "75%", "+2.0 (1)"]
-    assert rows["symmetric 0.8"] == ["missing", "20.0 (1)", "–", "missing"]
-    assert rows["asymmetric 0.4"] == ["missing", "missing", "–", "missing"]
+    assert rows["symmetric 0.2"] == ["61.0 ± 1.4 (2)", "64.0 (1)", "75%", "+2.0 (1)", "missing", "missing"]
+    assert rows["symmetric 0.8"] == ["missing", "20.0 (1)", "–", "missing", "missing", "missing"]
+    assert rows["asymmetric 0.4"] == ["missing", "missing", "–", "missing", "missing", "missing"]
+    one = found_of([*lines, made("crust", "symmetric:0.2", 0.66, 1)])["As many as are right"]
+    assert (
+        one.sentences[2]
+        == "`crust`, which sizes its coreset as it trains, against half of them: symmetric 0.2 +4.0 points."
+    )
+    assert "| 66.0 (1) | +4.0 (1) |" in one.table
 
 
 def baselines(labels, last):
@@ -107,7 +114,10 @@ def test_crust_against_the_baselines():
         one.sentences[0]
         == "`crust-paper` against the best baseline: symmetric 0.5 +5.0 points; clearly ahead in 1 of 1."
     )
-    assert "| symmetric 0.5 | `incv` 55.0 (1) | 60.0 (1) | 60.0 (1) | 60.0 (1) | 50.0 (1) | 8 of 8 |" in one.table
+    assert (
+        "| symmetric 0.5 | `incv` 55.0 (1) | 60.0 (1) | 60.0 (1) | 60.0 (1) | 60.0 (1) | 50.0 (1) | 8 of 8 |"
+        in one.table
+    )
     lost = [made("crust-paper", HALF, 0.5), *won[1:]]
     one = found_of([*lines, *lost])[title]
     assert one.verdict == (
@@ -117,7 +127,7 @@ def test_crust_against_the_baselines():
     assert "symmetric 0.5 -5.0 points; clearly ahead in 0 of 1" in one.sentences[0]
     some = [each for each in lines if each["spec"]["method"] != "d2l"]
     assert found_of([*some, *won])[title].verdict == "not measured yet"  # not before all of them have been run
-    behind = found_of([*lines, *won[:2], made("crust", HALF, 0.3)])[title]
+    behind = found_of([*lines, *won[:2], made("crust-half", HALF, 0.3)])[title]
     assert behind.verdict.startswith("holds so far")  # our own rule is no claim of the paper
     assert "-25.0 points" in behind.sentences[2]
     everything = [
@@ -131,7 +141,7 @@ def test_facility_location_against_central_points():
         made("erm", HALF, 0.4, clean=(0.5, 0.5, 0.5)),
         made("crust-paper", HALF, 0.45, clean=(0.5, 0.46, 0.44)),
         made("crust-released", HALF, 0.5, clean=(0.5, 0.6, 0.64)),
-        made("crust", HALF, 0.55, clean=(0.5, 0.7, 0.8)),
+        made("crust-half", HALF, 0.55, clean=(0.5, 0.7, 0.8)),
         made("random", HALF, 0.4),
         made("oracle", HALF, 0.6),
     ]
@@ -140,7 +150,7 @@ def test_facility_location_against_central_points():
     assert one.sentences[0].endswith("(facility location by prediction, as the text has it): -6.0 points.")
     assert "+14.0 points" in one.sentences[1]
     assert "+30.0 points" in one.sentences[2]
-    assert "`crust-paper` 0.25, `crust-released` 0.50, `crust` 0.75" in one.sentences[3]
+    assert "`crust-paper` 0.25, `crust-released` 0.50, `crust-half` 0.75" in one.sentences[3]
     assert "| symmetric 0.5 | 50.0 (1) | 44.0 (1) | 64.0 (1) | 80.0 (1) |" in one.table
 
 
@@ -148,36 +158,47 @@ def test_prediction_against_label_and_mixup():
     lines = []
     for seed in (0, 1):
         lines += [
-            made("crust", HALF, 0.50 + seed / 100, seed, grouping="label", mixup="none"),
-            made("crust", HALF, 0.48, seed, grouping="label"),
-            made("crust", HALF, 0.54 + seed / 100, seed, mixup="none"),
-            made("crust", HALF, 0.52, seed),
+            made("crust-half", HALF, 0.50 + seed / 100, seed, grouping="label", mixup="none"),
+            made("crust-half", HALF, 0.48, seed, grouping="label"),
+            made("crust-half", HALF, 0.54 + seed / 100, seed, mixup="none"),
+            made("crust-half", HALF, 0.52, seed),
         ]
     found = found_of(lines)
     grouping = found["Prediction against label"]
-    assert grouping.verdict == "holds so far (2 of 4 comparisons) for `crust`; not measured yet for `crust-paper`"
-    assert "| `crust` | no mixup | symmetric 0.5 | +4.0 ± 0.0 (2) | – |" in grouping.table
+    assert grouping.verdict == "holds so far (2 of 4 comparisons) for `crust-half`; not measured yet for `crust-paper`"
+    assert "| `crust-half` | no mixup | symmetric 0.5 | +4.0 ± 0.0 (2) | – |" in grouping.table
     assert "| `crust-paper` | mixup | symmetric 0.5 | missing | +1.04 |" in grouping.table
     mixup = found["Mixup"]
-    assert mixup.verdict.startswith("the other way round so far (2 of 4 comparisons) for `crust`; not measured")
-    assert "| `crust` | by label | symmetric 0.5 | -2.5 ± 0.7 (2) | – |" in mixup.table
-    assert "`crust`: -2.5 points on average over 2 of 4 comparisons; clearly better in 0, clearly worse in 2." in (
+    assert mixup.verdict.startswith("the other way round so far (2 of 4 comparisons) for `crust-half`; not measured")
+    assert "| `crust-half` | by label | symmetric 0.5 | -2.5 ± 0.7 (2) | – |" in mixup.table
+    assert "`crust-half`: -2.5 points on average over 2 of 4 comparisons; clearly better in 0, clearly worse in 2." in (
         mixup.sentences
     )
+
+
+def test_crust_has_a_row_without_mixup_and_one_of_its_own_size():
+    found = found_of([made("crust", HALF, 0.56, clean=(0.5, 0.6, 0.9)), made("crust", HALF, 0.54, mixup="none")])
+    mixup = found["Mixup"]
+    assert mixup.sentences[-1] == (
+        "`crust`: +2.0 points on average over 1 of 2 comparisons; clearly better in 1, clearly worse in 0."
+    )
+    assert "| `crust` | by prediction | symmetric 0.2 | missing | – |" in mixup.table
+    assert "`crust`" not in found["Prediction against label"].table
+    assert "| `crust` | its own size | – | 90.0 (1) | 56.0 (1) |" in found["Coreset size (symmetric 0.5)"].table
 
 
 def test_weights():
     lines = [
         made("crust-paper", HALF, 0.52),
         made("crust-paper", HALF, 0.48, weights="none"),
-        made("crust", HALF, 0.55, **CENTRAL),
-        made("crust", HALF, 0.10, **CENTRAL, weights="cluster"),
+        made("crust-half", HALF, 0.55, **CENTRAL),
+        made("crust-half", HALF, 0.10, **CENTRAL, weights="cluster"),
     ]
     one = found_of(lines)["Weights (symmetric 0.5)"]
-    assert one.verdict == "holds for `crust-paper`; the other way round for `crust`"
+    assert one.verdict == "holds for `crust-paper`; the other way round for `crust-half`"
     assert one.sentences == [
         "`crust-paper`: weights by cluster size change accuracy by +4.0 points.",
-        "`crust`: weights by cluster size change accuracy by -45.0 points.",
+        "`crust-half`: weights by cluster size change accuracy by -45.0 points.",
     ]
 
 
@@ -186,52 +207,54 @@ def sizes(method, *rows):
 
 
 def test_coreset_size():
-    lines = sizes("crust", (0.3, 0.50, 0.8, 0.9), (0.5, 0.55, 0.7, 0.8), (0.7, 0.53, 0.6, 0.6))
+    lines = sizes("crust-half", (0.3, 0.50, 0.8, 0.9), (0.5, 0.55, 0.7, 0.8), (0.7, 0.53, 0.6, 0.6))
     found = found_of(lines)
     unknown = "not measured yet for `crust-paper` and `crust-released`; "
-    assert found["Coreset size (symmetric 0.5)"].verdict == f"{unknown}holds for `crust`"
-    assert "`crust`: 30% 90.0 (1), 50% 80.0 (1), 70% 60.0 (1)" in found["Coreset size (symmetric 0.5)"].sentences[0]
-    assert found["Over the epochs"].verdict == f"{unknown}holds in part for `crust`"
-    assert "`crust`: 30% +10.0 (1), 50% +10.0 (1), 70% +0.0 (1)" in found["Over the epochs"].sentences[0]
-    assert found["The best size"].verdict == f"{unknown}holds for `crust`"
-    worse = [made("crust", HALF, 0.6, fraction=0.7), *lines[:2]]
-    assert found_of(worse)["The best size"].verdict == f"{unknown}holds in part for `crust`"
+    assert found["Coreset size (symmetric 0.5)"].verdict == f"{unknown}holds for `crust-half`"
+    assert (
+        "`crust-half`: 30% 90.0 (1), 50% 80.0 (1), 70% 60.0 (1)" in found["Coreset size (symmetric 0.5)"].sentences[0]
+    )
+    assert found["Over the epochs"].verdict == f"{unknown}holds in part for `crust-half`"
+    assert "`crust-half`: 30% +10.0 (1), 50% +10.0 (1), 70% +0.0 (1)" in found["Over the epochs"].sentences[0]
+    assert found["The best size"].verdict == f"{unknown}holds for `crust-half`"
+    worse = [made("crust-half", HALF, 0.6, fraction=0.7), *lines[:2]]
+    assert found_of(worse)["The best size"].verdict == f"{unknown}holds in part for `crust-half`"
 
 
 def test_a_claim_is_judged_by_each_variant():
     lines = [
-        *sizes("crust", (0.3, 0.50, 0.8, 0.9), (0.5, 0.55, 0.7, 0.8), (0.7, 0.53, 0.6, 0.7)),
+        *sizes("crust-half", (0.3, 0.50, 0.8, 0.9), (0.5, 0.55, 0.7, 0.8), (0.7, 0.53, 0.6, 0.7)),
         *sizes("crust-released", (0.3, 0.52, 0.7, 0.8), (0.5, 0.50, 0.6, 0.7), (0.7, 0.45, 0.5, 0.6)),
         *sizes("crust-paper", (0.5, 0.47, 0.48, 0.42)),
     ]
     found = found_of(lines)
-    both = "holds for `crust-released` and `crust`"
+    both = "holds for `crust-released` and `crust-half`"
     assert found["Coreset size (symmetric 0.5)"].verdict == f"not measured yet for `crust-paper`; {both}"
     epochs = found["Over the epochs"]
     assert epochs.verdict == f"does not hold so far (1 of 3 comparisons) for `crust-paper`; {both}"
     assert epochs.sentences[0].endswith("`crust-paper`: 30% missing, 50% -6.0 (1), 70% missing.")
     assert found["The best size"].verdict == (
-        "not measured yet for `crust-paper`; holds in part for `crust-released`; holds for `crust`"
+        "not measured yet for `crust-paper`; holds in part for `crust-released`; holds for `crust-half`"
     )
     assert "| `crust-paper` | 50% | 48.0 (1) | 42.0 (1) | 47.0 (1) |" in found["Coreset size (symmetric 0.5)"].table
     assert f"| Coresets get cleaner as training goes on. | **{epochs.verdict}** |" in page(lines)  # at the top as well
 
 
 def test_speed_and_the_epoch_that_is_reported():
-    lines = [line("erm", HALF, 0.5, passes=(400, 400)), line("crust", HALF, 0.5, passes=(500, 100))]
+    lines = [line("erm", HALF, 0.5, passes=(400, 400)), line("crust-half", HALF, 0.5, passes=(500, 100))]
     one = found_of(lines, SPEED)["Speed against full training"]
-    assert one.verdict == "holds for `crust`"
-    assert "`crust` 0.75×" in one.sentences[0]
+    assert one.verdict == "holds for `crust-half`"
+    assert "`crust-half` 0.75×" in one.sentences[0]
     assert "0.80 (0.75 to 0.85)" in one.sentences[1]
     assert found_of(lines)["Speed against full training"].verdict == "not measured yet"
     slow = {"cases": [{"case": "a", "rows": [{**TIMED, "found": 1.2}]}]}
-    assert found_of(lines, slow)["Speed against full training"].verdict == "does not hold for `crust`"
+    assert found_of(lines, slow)["Speed against full training"].verdict == "does not hold for `crust-half`"
     epoch = found_of(lines)["The epoch that is reported"]
-    assert "`erm` +2.0, `crust` +2.0 points" in epoch.sentences[0]
+    assert "`erm` +2.0, `crust-half` +2.0 points" in epoch.sentences[0]
 
 
 def test_labels_that_are_right_among_all():
     runs = Runs(
-        ResultIndex([made("crust", HALF, 0.5, clean=(0.51, 0.7)), made("erm", HALF, 0.5, 1, clean=(0.4, 0.49))])
+        ResultIndex([made("crust-half", HALF, 0.5, clean=(0.51, 0.7)), made("erm", HALF, 0.5, 1, clean=(0.4, 0.49))])
     )
     assert runs.clean_of_all(HALF) == {0: 51.0, 1: 49.0}

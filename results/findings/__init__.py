@@ -19,15 +19,15 @@ from results.tables import CENTRAL
 __all__ = ["findings", "page", "specs"]
 
 # Runs that no table asks for: what the weights are worth, what every selection is read against, the coresets of
-# other sizes for the paper's own method, by its text and by its code, and a size by the noise for our rule.
+# other sizes for the paper's own method, by its text and by its code, and a size by the noise rate for ours.
 EXTRA: list[tuple[str, str, dict[str, Any]]] = [
     ("crust-paper", HALF, {"weights": "none"}),
-    ("crust", HALF, CENTRAL),
-    ("crust", HALF, {**CENTRAL, "weights": "cluster"}),
+    ("crust-half", HALF, CENTRAL),
+    ("crust-half", HALF, {**CENTRAL, "weights": "cluster"}),
     ("random", HALF, {}),
     ("oracle", HALF, {}),
     *((method, HALF, {"fraction": share}) for share in (0.3, 0.7) for method in methods.PAPERS),
-    *(("crust", labels, {"fraction": "auto"}) for labels in NOISES),
+    *(("crust-half", labels, {"fraction": "noise-rate"}) for labels in NOISES),
 ]
 INTRODUCTION = (
     "CIFAR-10 in small: the first 10,000 images, ResNet-8, 40 epochs, no augmentation, coresets of 50% (`crust "
@@ -37,7 +37,8 @@ INTRODUCTION = (
     f"{CLEAR:.0f} point on, and where there are several seeds beyond two standard errors of their differences. In "
     "brackets: the number of runs, or of pairs of runs. What holds in part is clear under some conditions and not, or "
     "the other way round, under others. A verdict names whose result it is: `crust-paper` is the "
-    "algorithm as written, `crust-released` the published code, `crust` our own rule. Every word below is made from "
+    "algorithm as written, `crust-released` the published code, `crust-half` our rule of a fixed size, `crust` ours "
+    "that sizes its coreset itself. Every word below is made from "
     "the lines in [results](results/README.md), and `python -m results.generate_pages` makes it anew when there are "
     "more."
 )
@@ -48,7 +49,7 @@ def specs(seeds: Iterable[int] = (0,)) -> list[dict[str, Any]]:
 
     Example:
         >>> [spec["method"] for spec in specs()][:5]
-        ['crust-paper', 'crust', 'crust', 'random', 'oracle']
+        ['crust-paper', 'crust-half', 'crust-half', 'random', 'oracle']
     """
     return [make(method, labels, seed=seed, **settings) for seed in seeds for method, labels, settings in EXTRA]
 

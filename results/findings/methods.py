@@ -59,7 +59,8 @@ def rule(runs: Runs) -> Finding:
     for name, what in (
         ("crust-paper", "facility location by prediction, as the text has it"),
         ("crust-released", "the most central by given label, as the published code has it"),
-        ("crust", "the most central by prediction, our rule"),
+        ("crust-half", "the most central by prediction, our rule of a fixed size"),
+        ("crust", "the same, as many as seem right, by weight"),
     ):
         if gains[name]:
             means = [mean(more) for more in gains[name]]

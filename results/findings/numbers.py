@@ -68,17 +68,21 @@ class Runs:
         return {seed: 100 * line["accuracy"]["last"] for seed, line in self.lines(method, labels, **settings).items()}
 
     def clean(self, method: str, labels: str, epoch: int | None = -1, **settings: Any) -> dict[int, float]:
-        """The share of right labels among those that an epoch was trained on; None: the first that chose."""
+        """The share of right labels among those that an epoch was trained on; None: the first that chose.
+
+        Of `crust` by weight: it may train on all others too, as much as they are worth.
+        """
+        name = "clean_fraction_weighted" if method == "crust" else "clean_fraction"
         lines = self.lines(method, labels, **settings).items()
         return {
-            seed: 100 * line["curves"]["clean_fraction"][first_choice(line) if epoch is None else epoch]
+            seed: 100 * line["curves"][name][first_choice(line) if epoch is None else epoch]
             for seed, line in lines
-            if "clean_fraction" in line["curves"]
+            if name in line["curves"]
         }
 
     def clean_of_all(self, labels: str) -> dict[int, float]:
-        """The share of right labels among all: what plain training sees, or `crust` in its first epoch."""
-        return self.clean("crust", labels, 0) | self.clean("erm", labels)
+        """The share of right labels among all: what plain training sees, or `crust-half` in its first epoch."""
+        return self.clean("crust-half", labels, 0) | self.clean("erm", labels)
 
 
 def differences(ones: Mapping[int, float], others: Mapping[int, float]) -> list[float]:

@@ -7,7 +7,7 @@ from statistics import mean
 
 from crust.experiments.outputs.table_markdown import markdown
 from crust.experiments.paper import published
-from crust.experiments.paper.tables_and_figures import MIXUP, PART_COLUMNS, PARTS, VARIANTS
+from crust.experiments.paper.tables_and_figures import MIXUP, OWN_SIZE, PART_COLUMNS, PARTS, VARIANTS
 from results.findings.numbers import (
     HALF,
     NOISES,
@@ -25,6 +25,7 @@ from results.findings.numbers import (
 from results.tables import CENTRAL, of_runs
 
 SHARES = (0.3, 0.5, 0.7)
+FIXED = tuple(name for name in VARIANTS if name != "crust")  # whose coresets have the size that they are given
 Comparisons = Sequence[Sequence[float]]  # each by some seeds; empty where runs are missing
 
 
@@ -61,19 +62,29 @@ def _ablation(
                 of_rule[method] += [gain] if gain else []
                 theirs = f"{paper[0] - paper[1]:+.2f}" if method == "crust-paper" else "–"
                 rows.append([f"`{method}`", other, NOISES[labels], shown(gain), theirs])
+    asked = {method: len(rows) // len(of_rule) for method in of_rule}
+    if with_it == "mixup":  # the one part that `crust` has a row without
+        unmixed = OWN_SIZE["crust: no mixup"]
+        by_noise = {
+            labels: differences(runs.last("crust", labels), runs.last("crust", labels, **unmixed))
+            for labels in PART_COLUMNS.values()
+        }
+        rows += [["`crust`", "by prediction", NOISES[labels], shown(gain), "–"] for labels, gain in by_noise.items()]
+        of_rule["crust"], asked["crust"] = [gain for gain in by_noise.values() if gain], len(by_noise)
     words = []
     for method, gains in of_rule.items():
         if gains:
             won, lost = (sum(clear(gain) == sign for gain in gains) for sign in (1, -1))
             middle = mean(mean(gain) for gain in gains)
             words.append(
-                f"`{method}`: {middle:+.1f} points on average over {len(gains)} of 4 comparisons; clearly better "
-                f"in {won}, clearly worse in {lost}."
+                f"`{method}`: {middle:+.1f} points on average over {len(gains)} of {asked[method]} comparisons; "
+                f"clearly better in {won}, clearly worse in {lost}."
             )
         else:
             words.append(f"`{method}`: not measured yet.")
-    asked = len(rows) // len(of_rule)
-    verdict = of_variants({method: so_far(on_average(gains), len(gains), asked) for method, gains in of_rule.items()})
+    verdict = of_variants(
+        {method: so_far(on_average(gains), len(gains), asked[method]) for method, gains in of_rule.items()}
+    )
     header = ["rule", "both", "noise", f"{with_it} minus {without}, points", "in the paper"]
     return Finding(title, claim, verdict, words, markdown(header, rows))
 
@@ -81,9 +92,9 @@ def _ablation(
 def weights(runs: Runs) -> Finding:
     """Medoids weighted by the sizes of their clusters, or not."""
     rows, gains = [], {}
-    rules = {"crust-paper": "facility location", "crust": "most central by prediction, not mixed"}
+    rules = {"crust-paper": "facility location", "crust-half": "most central by prediction, not mixed"}
     for method, rule in rules.items():
-        base = CENTRAL if method == "crust" else {}
+        base = CENTRAL if method == "crust-half" else {}
         both = {weights: runs.last(method, HALF, **{**base, "weights": weights}) for weights in ("cluster", "none")}
         gains[method] = differences(both["cluster"], both["none"])
         rows.append([f"`{method}`", rule, *(plain(both[each].values()) for each in both), shown(gains[method])])
@@ -100,15 +111,17 @@ def weights(runs: Runs) -> Finding:
 
 
 def size(runs: Runs) -> list[Finding]:
-    """Figure 1: three claims, of each variant by itself."""
-    last = {name: {share: runs.last(name, HALF, fraction=share) for share in SHARES} for name in VARIANTS}
-    clean = {name: {share: runs.clean(name, HALF, fraction=share) for share in SHARES} for name in VARIANTS}
-    early = {name: {share: runs.clean(name, HALF, None, fraction=share) for share in SHARES} for name in VARIANTS}
+    """Figure 1: three claims, of each variant of a given size by itself; `crust` stands beside them."""
+    last = {name: {share: runs.last(name, HALF, fraction=share) for share in SHARES} for name in FIXED}
+    clean = {name: {share: runs.clean(name, HALF, fraction=share) for share in SHARES} for name in FIXED}
+    early = {name: {share: runs.clean(name, HALF, None, fraction=share) for share in SHARES} for name in FIXED}
     rows = [
         [f"`{name}`", f"{share:.0%}", *(plain(each[name][share].values()) for each in (early, clean, last))]
-        for name in VARIANTS
+        for name in FIXED
         for share in SHARES
     ]
+    own = [plain(values.values()) for values in (runs.clean("crust", HALF), runs.last("crust", HALF))]
+    rows.append(["`crust`", "its own size", "–", *own])
     header = ["method", "coreset", "right labels, %, first coreset", "last coreset", "test accuracy, last epoch"]
     falls = {name: [differences(of[0.3], of[0.5]), differences(of[0.5], of[0.7])] for name, of in clean.items()}
     grows = {name: [differences(clean[name][share], early[name][share]) for share in SHARES] for name in clean}
@@ -141,24 +154,30 @@ def size(runs: Runs) -> list[Finding]:
 
 
 def by_noise(runs: Runs) -> Finding:
-    """Our rule with as many examples as are right by its own estimate, beside half of them."""
+    """Our rules with as many examples as seem right, beside half of them."""
     rows: list[list[str]] = []
-    gains: dict[str, list[float]] = {}
+    gains: dict[str, dict[str, list[float]]] = {"rate": {}, "own": {}}
     for labels, title in NOISES.items():
-        half, auto = runs.last("crust", labels), runs.lines("crust", labels, fraction="auto")
-        shares = [1 - rate for rate in of_runs(auto.values(), "facts", "noise_info", "noise_rate", "value")]
-        last = {seed: 100 * line["accuracy"]["last"] for seed, line in auto.items()}
-        gain = differences(last, half)
-        gains |= {title: gain} if gain else {}
+        half, rated = runs.last("crust-half", labels), runs.lines("crust-half", labels, fraction="noise-rate")
+        shares = [1 - rate for rate in of_runs(rated.values(), "facts", "noise_info", "noise_rate", "value")]
+        last = {seed: 100 * line["accuracy"]["last"] for seed, line in rated.items()}
+        own = runs.last("crust", labels)
+        for by_noise, found in zip(gains.values(), (last, own), strict=True):
+            gap = differences(found, half)
+            by_noise |= {title: gap} if gap else {}
         share = f"{mean(shares):.0%}" if shares else "–"
-        rows.append([title, plain(half.values()), plain(last.values()), share, shown(gain)])
-    each = ", ".join(f"{title} {mean(gain):+.1f}" for title, gain in gains.items())
+        both = [shown(by_noise.get(title, [])) for by_noise in gains.values()]
+        rows.append([title, plain(half.values()), plain(last.values()), share, both[0], plain(own.values()), both[1]])
+    each, ours = (
+        ", ".join(f"{title} {mean(gain):+.1f}" for title, gain in by_noise.items()) for by_noise in gains.values()
+    )
     what = (
-        "The paper has coresets of 50% whatever the noise. `crust` with `fraction=auto` takes one minus the noise "
-        "rate, which it estimates first."
+        "The paper has coresets of 50% whatever the noise. `crust-half` with `fraction=noise-rate` takes one minus the "
+        "noise rate, which it estimates first."
     )
     words = [what, f"Against half of the examples: {each} points." if each else "Not measured yet."]
-    header = ["noise", "half", "`fraction=auto`", "its share", "difference"]
+    words += [f"`crust`, which sizes its coreset as it trains, against half of them: {ours} points."] if ours else []
+    header = ["noise", "half", "`fraction=noise-rate`", "its share", "difference", "`crust`", "difference to half"]
     return Finding("As many as are right", "", "", words, markdown(header, rows))
 
 

@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import hashlib
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from crust import defaults
 from crust._util import seeding
 from crust._util.torch_modules import check_outputs, unwrapped
 from crust.audit import audit_table, duplicates
@@ -64,12 +66,19 @@ def fit(
     """Train a network on data with wrong labels.
 
     Args:
+<<<<<<< HEAD
         model: any network that returns logits, the name of one (`crust.models`), or a function that makes one: it is
             called for every network of a method, so that a second one has pretrained weights too, where a network that
             is given itself is copied with new weights.
         train_set: a map-style dataset of (x, y), arrays (x, y), texts (strings, y), or `Examples`. An array or a tensor
             of whole numbers, (n, length), is token ids where the network has an embedding (or is `text`), and numbers
             like all others where it has none.
+=======
+        model: any network that returns logits, the name of one (`crust.models`), "auto" for one that fits the data, or
+            a function that makes one: it is called for every network of a method, so that a second one has pretrained
+            weights too, where a network that is given itself is copied with new weights.
+        train_set: a map-style dataset of (x, y), arrays (x, y), or `Examples`.
+>>>>>>> main
         method: a name, see `crust methods`; or a `Method` of your own, the class or an instance (CONTRIBUTING.md).
         labels: one label an example, in place of the dataset's own.
         true_labels: for measuring only.
@@ -84,7 +93,9 @@ def fit(
         resume: go on with the run that is there.
         on_epoch_end: called with the history's line after every epoch.
         trackers: what else shall hold the history, such as `["tensorboard"]`: any tracker that Accelerate knows.
-        settings: of the experiment (`crust.training.settings`) and of the method.
+        settings: of the experiment (`crust.training.settings`) and of the method. Length, batch size, optimizer, its
+            rate, decay and schedule follow kind and size of the data where they are not given (`crust.defaults`); with
+            "auto" a line on stderr says what was chosen.
 
     Returns:
         The result.
@@ -268,11 +279,20 @@ def prepare(
         embeds=embeds_tokens(model),
     )
     train, part = data.train, data.part
+<<<<<<< HEAD
     if isinstance(model, str):
         check_token_model(model, [part, *([data.validation] if data.validation else []), *data.tests.values()])
+=======
+    name = model if isinstance(model, str) else None
+    given = experiment.model_dump(include=experiment.model_fields_set)
+    choice = defaults.choose(train.kind, train.shape, len(train), model=name, given=given)
+    model, experiment = choice.model or model, experiment.model_copy(update=choice.settings)
+>>>>>>> main
     if augment is None:
         augment = can_augment(part)
     processes = Processes(experiment.mixed_precision, not torch.cuda.is_available(), trackers, run_dir)
+    if name == defaults.AUTO and processes.first:
+        sys.stderr.write(f"{choice.sentence}\n")
     fresh = maker(model, part, experiment)
     networks = [fresh(i) for i in range(chosen.networks)]
     check_outputs(networks[0], next(batches(part, np.arange(min(2, len(part))), 2))[0], len(train.classes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CrustClassifier"]
 
-ENOUGH = 500  # from so many examples on, validation="auto" holds some out
 ROWS = 1024  # predicted at a time
 
 
@@ -36,14 +35,20 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     array of strings are texts: they become hashed words, for the network `text`, and AdamW trains it.
 
     Args:
+<<<<<<< HEAD
         model: the name of a network (`crust.models`), a network that returns logits, which is copied and not changed,
             or a function `(in_shape, classes)` that makes one; texts get `text` in place of `mlp`.
+=======
+        model: "auto" for what fits kind and size of the data (`crust.defaults`), the name of a network
+            (`crust.models`), a network that returns logits, which is copied and not changed, or a function
+            `(in_shape, classes)` that makes one.
+>>>>>>> main
         method: see `crust methods`.
-        epochs: passes over the training data, or over what is chosen of it.
-        batch_size: examples a step.
-        learning_rate: of the first epochs; it falls at 2/3 and 5/6 of them.
+        epochs: passes over the training data, or over what is chosen of it; None: what fits the data.
+        batch_size: examples a step; None: what fits the data.
+        learning_rate: the highest one; None: what fits the data.
         validation: share of the training data that is held out, noisy as it is, to choose the epoch whose model is
-            kept; `"auto"` is 0.1 from 500 examples on, and none below.
+            kept.
         settings: any other setting of the experiment or of the method, as `crust.fit` takes them, such as
             `{"fraction": 0.7, "weight_decay": 0.0}`; they win over the arguments above.
         random_state: a number, a `RandomState`, or None.
@@ -70,13 +75,13 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        model: str | nn.Module | Callable[[tuple[int, ...], int], nn.Module] = "mlp",
+        model: str | nn.Module | Callable[[tuple[int, ...], int], nn.Module] = "auto",
         *,
         method: str = "crust",
-        epochs: int = 30,
-        batch_size: int = 32,
-        learning_rate: float = 0.02,
-        validation: float | Literal["auto"] = "auto",
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        validation: float = 0.1,
         settings: Mapping[str, Any] | None = None,
         random_state: Any = None,
     ):
@@ -109,14 +114,16 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, self._shape = classes, None if texts else X.shape[1:]
         seed = int(check_random_state(self.random_state).randint(2**31))
         examples = self._examples(X, codes)
+        named = {name: getattr(self, name) for name in ("epochs", "batch_size", "learning_rate")}
         options = {
             "method": self.method,
-            "epochs": self.epochs,
-            "batch_size": self.batch_size,
-            "learning_rate": self.learning_rate,
-            "validation": self._share(len(codes)),
+            "validation": self.validation,
             "seed": seed,
+<<<<<<< HEAD
             **({"optimizer": "adamw"} if texts else {}),
+=======
+            **{name: value for name, value in named.items() if value is not None},
+>>>>>>> main
             **(self.settings or {}),
         }
         self._keep(fit(self._model(examples, seed), examples, **options))
@@ -155,6 +162,7 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # ------------------------------------------------------------ parts
 
+<<<<<<< HEAD
     def _share(self, n: int) -> float:
         if self.validation == "auto":
             return 0.1 if n >= ENOUGH else 0.0
@@ -170,6 +178,9 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return check_texts(X), y
 
     def _examples(self, X: Any, codes: NDArray[np.int64] | None) -> Examples:
+=======
+    def _examples(self, X: NDArray[Any], codes: NDArray[np.int64] | None) -> Examples:
+>>>>>>> main
         """Columns standardised in float64, images as `from_arrays` takes them; while fitting also learns how."""
         from crust.data import Examples, from_arrays
 
@@ -198,10 +209,16 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _model(self, examples: Examples, seed: int) -> nn.Module | str:
         from torch import nn
 
+        from crust import defaults
         from crust._util.seeding import seeded
 
+<<<<<<< HEAD
         if self._shape is None and self.model == "mlp":
             return "text"
+=======
+        if self.model == defaults.AUTO:
+            return str(defaults.choose(examples.kind, examples.shape, len(examples)).model)
+>>>>>>> main
         if isinstance(self.model, (str, nn.Module)):
             return self.model
         if not callable(self.model):

@@ -5,10 +5,10 @@ import threading
 
 import pandas as pd
 import pytest
+from tests.refusals import refused
 
-from crust.errors import InputError
 from crust.review import Change, Store, StoreError, run_key
-from crust.review.schema import VERSION
+from crust.review.decision_store import VERSION
 
 
 @pytest.fixture
@@ -60,9 +60,9 @@ def test_undoing_brings_back_what_was_before(store):
     assert number > batch
     assert known(store) == {1: ("keep", None, 3), 2: (None, None, 2)}
     assert store.undoable("first") == [1]  # what undoes is not undone itself
-    with pytest.raises(InputError, match="decision number 2 is undone already"):
+    with refused("already-undone"):
         store.undo(batch, who="first")
-    with pytest.raises(InputError, match="there is no decision number 99"):
+    with refused("unknown-batch"):
         store.undo(99, who="first")
 
 
@@ -89,19 +89,19 @@ def test_changes_since(store):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "code"),
     [
-        (Change(100, 0, "keep"), "there is no example 100 in this audit"),
-        (Change(1, 0, "relabel", 10), "there is no class number 10"),
-        (Change(1, 0, "relabel"), "a label belongs to relabel"),
-        (Change(1, 0, "keep", 2), "a label belongs to relabel"),
-        (Change(1, 0, "burn"), "unknown decision 'burn'"),
+        (Change(100, 0, "keep"), "unknown-example"),
+        (Change(1, 0, "relabel", 10), "unknown-class"),
+        (Change(1, 0, "relabel"), "label-without-relabel"),
+        (Change(1, 0, "keep", 2), "label-without-relabel"),
+        (Change(1, 0, "burn"), "unknown-decision"),
     ],
 )
-def test_what_cannot_be_decided_changes_nothing(store, change, said):
-    with pytest.raises(InputError, match=said):
+def test_what_cannot_be_decided_changes_nothing(store, change, code):
+    with refused(code):
         store.decide([Change(3, 0, "keep"), change], who="first")
-    with pytest.raises(InputError, match="no example is chosen"):
+    with refused("nothing-chosen"):
         store.decide([], who="first")
     assert known(store) == {}
 
@@ -134,17 +134,17 @@ def test_databases_that_are_not_ours_are_left_alone(tmp_path, path, store):
         connection.execute("CREATE TABLE mine (a)")
     connection.close()
     before = other.read_bytes()
-    with pytest.raises(InputError, match=r"other.sqlite is no database of a review"):
+    with refused("not-a-review"):
         Store(other, "audit 1")
     assert other.read_bytes() == before
     text = tmp_path / "text.sqlite"
     text.write_text("no database at all, but a long text" * 100)
-    with pytest.raises(InputError, match="file is not a database"):
+    with refused("not-a-review"):
         Store(text, "audit 1")
     store.close()
-    with pytest.raises(InputError, match="is the review of another audit"):
+    with refused("other-audit"):
         Store(path, "audit 2")
-    with pytest.raises(InputError, match="there is no review in"):
+    with refused("no-review"):
         Store(tmp_path / "none.sqlite", None)
 
 
@@ -153,7 +153,7 @@ def test_another_version_is_refused_in_a_sentence(path, store):
     with sqlite3.connect(path) as connection:
         connection.execute(f"PRAGMA user_version = {VERSION + 1}")
     connection.close()
-    with pytest.raises(InputError, match=f"is a review of version {VERSION + 1}, and this crust knows"):
+    with refused("store-version"):
         Store(path, "audit 1")
 
 
@@ -168,7 +168,7 @@ def test_a_locked_database_gets_a_sentence_and_works_again(impatient, path):
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     for work in (lambda: store.decide([Change(2, 0, "keep")], who="first"), lambda: store.undo(batch, who="first")):
-        with pytest.raises(StoreError, match=r"review.sqlite was locked by another program for 0.05 seconds: end that"):
+        with refused("store-locked", StoreError):
             work()
     assert known(store) == {1: ("keep", None, 1)}  # reading goes on
     other.execute("ROLLBACK")
@@ -177,7 +177,7 @@ def test_a_locked_database_gets_a_sentence_and_works_again(impatient, path):
     store.close()
     other.execute("PRAGMA journal_mode = DELETE")  # where one who writes may keep others from reading
     other.execute("BEGIN EXCLUSIVE")
-    with pytest.raises(InputError, match="was locked by another program"):  # and not: move it away
+    with refused("store-locked"):  # and not: move it away
         Store(path, "audit 1")
     other.close()
 
@@ -188,7 +188,7 @@ def test_what_could_not_be_committed_is_taken_back(impatient, path):
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN")
     other.execute("SELECT * FROM decisions").fetchall()
-    with pytest.raises(StoreError, match="was locked by another program"):
+    with refused("store-locked", StoreError):
         store.decide([Change(1, 0, "keep")], who="first")
     other.close()
     assert known(store) == {}
@@ -218,14 +218,14 @@ def broken(path, *statements):
 def test_other_tables_are_refused_in_a_sentence(path, store, statement):
     store.close()
     broken(path, statement)
-    with pytest.raises(InputError, match=r"review.sqlite has lost tables of the review, or has others: bring back"):
+    with refused("lost-tables"):
         Store(path, "audit 1")
 
 
 def test_a_database_that_says_nothing_of_its_audit_is_refused(path, store):
     store.close()
     broken(path, "DELETE FROM about")
-    with pytest.raises(InputError, match="is the review of another audit"):
+    with refused("other-audit"):
         Store(path, "audit 1")
 
 
@@ -237,10 +237,10 @@ def test_a_table_that_goes_while_it_is_open_gets_a_sentence(path, store):
         lambda: store.changes(0),
         lambda: store.undoable("first"),
     ):
-        with pytest.raises(StoreError, match=r"review.sqlite cannot be read or written \(no such table: events\)"):
+        with refused("store-failed", StoreError):
             work()
     broken(path, "DROP TABLE decisions")
-    with pytest.raises(StoreError, match="no such table: decisions"):
+    with refused("store-failed", StoreError):
         store.decisions()
 
 
@@ -270,7 +270,7 @@ def test_decisions_that_no_review_writes_get_a_sentence(path, store, row, said):
 def test_undoing_does_not_bring_back_what_no_review_writes(path, store):
     batch = store.decide([Change(1, 0, "keep")], who="first")[2]
     broken(path, "UPDATE events SET old_kind = 'relabel', old_label = 77")
-    with pytest.raises(StoreError, match="about example 1 with the class number 77"):
+    with refused("bad-decision", StoreError):
         store.undo(batch, who="first")
     assert known(store) == {1: ("keep", None, 1)}
 

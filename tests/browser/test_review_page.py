@@ -218,8 +218,10 @@ def test_evidence_is_beside_the_example(open_page, server, table):
 def test_hostile_data_is_shown_as_text(open_page, tmp_path):
     table = audit(len(HOSTILE), HOSTILE, HOSTILE)
     plain = [text.replace("\0", "\ufffd").replace("\ud800", "\ufffd").replace("\x1b", "\ufffd") for text in HOSTILE]
-    with serving(tmp_path, table, HOSTILE, rows_of({"text": HOSTILE}), who="<b>first</b>", least=0.0001) as server:
+    words = {"who": "<b>first</b>", "name": HOSTILE[1]}
+    with serving(tmp_path, table, HOSTILE, rows_of({"text": HOSTILE}), least=0.0001, **words) as server:
         page = ready(open_page(server.link))
+        assert page.inner_text("h1") == page.title() == f"Review of {HOSTILE[1]}"
         page.select_option("#what", "all")
         order = table.sort_values("label_quality")["index"].tolist()
         names = page.eval_on_selector_all("#grid .name", "all => all.map((one) => one.textContent)")

@@ -5,6 +5,8 @@ import pandas as pd
 import yaml
 from PIL import Image
 
+from crust.training.settings import TrainSettings
+
 
 def images(root, classes, n=8):
     """Class folders of small images, some of each class."""
@@ -32,7 +34,17 @@ def run_of(folder, ids, classes, data, given=None, **options):
         "selection_rate": 0.5,
     }
     pd.DataFrame({**table, "id": ids, "is_held_out": False}).to_parquet(folder / "audit.parquet")
-    (folder / "config.yaml").write_text(yaml.safe_dump({"classes": list(classes), "method": "erm"}))
+    config = {
+        "classes": list(classes),
+        "method": "erm",
+        "model": "small_cnn",
+        "built": True,
+        "inputs": {"kind": "images", "shape": [3, 8, 8]},
+        "experiment": TrainSettings(epochs=1, optimizer="sgd").model_dump(mode="json"),
+        "settings": {},
+        "validation": 0.1,
+    }
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
     (folder / "recipe.yaml").write_text(yaml.safe_dump({"data": str(data), "method": "erm", **options}))
     return folder
 

@@ -71,7 +71,7 @@ def test_tables_have_quotes_only_where_they_need_them(tmp_path):
 
 def test_a_list_that_does_not_read_back_stops_before_the_moves(tmp_path, monkeypatch):
     monkeypatch.setattr(moving, "read_moves", lambda path: [])
-    with pytest.raises(InputError, match="does not hold the moves as they were written: nothing was moved"):
+    with pytest.raises(InputError, match="was not written as meant: nothing was moved"):
         write_moves([Move(0, "cat/a.jpg", "dog/a.jpg")], tmp_path / "moves.csv")
 
 
@@ -182,7 +182,7 @@ def test_the_way_back_is_told_in_full(tmp_path, monkeypatch, capsys):
     words = ["apply", "my run", "c.csv", "--move", "--data", "my images"]
     assert call([*words, "-o", "my moves.csv"]) == 0
     out = capsys.readouterr().out
-    assert "next: crust train 'my images' --image-size 8 --skip-broken\n" in out
+    assert "next: crust train 'my images' --image-size 8 --skip-broken --model small_cnn --method erm" in out
     Path("c2.csv").write_text("index,corrected\n1,dog\n")
     other = ["apply", "my run", "c2.csv", "--data", "my images", "-o", "my moves.csv"]
     said(capsys, other, r"go back first with crust apply 'my run' --move-back -o 'my moves.csv' --data 'my images'")
@@ -201,10 +201,12 @@ def test_the_next_training_reads_the_data_as_the_run_did(tmp_path, monkeypatch, 
     decided("run", e0="dog" if table["given_label"][0] == "cat" else "cat")
     assert call("apply run") == 0
     out = capsys.readouterr().out
-    assert "--label-column 'the kind' --limit 30 --labels run/corrected.csv" in out
+    assert "--label-column 'the kind' --limit 30 --model " in out
+    assert out.endswith(" --labels run/corrected.csv\n")
     assert call([*after(out, "next"), *FAST.split(), "-o", "again"]) == 0
     assert RunFolder("again").audit()[0]["given_label"][0] != table["given_label"][0]
     run_of(tmp_path / "named", ["a", "b"], ["cat", "dog"], "cifar10", ["cat", "dog"], data_dir="/my data")
     Path("c.csv").write_text("index,corrected\n0,dog\n")
     assert call("apply named c.csv") == 0
-    assert "crust train cifar10 --data-dir '/my data' --labels named/corrected.csv" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "crust train cifar10 --data-dir '/my data' --model small_cnn --method erm --epochs 1 --labels named" in out

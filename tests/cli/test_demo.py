@@ -12,7 +12,7 @@ import pytest
 import torch
 from tests.cli.common import call
 
-from crust.cli import demo_metrics, demo_page, train_progress
+from crust.cli import demo_comparison, train_progress
 from crust.data import Examples
 from crust.runs.folder import RunFolder
 
@@ -108,7 +108,7 @@ def test_numbers_are_those_of_the_runs(made):
 def test_the_page_stands_alone(made):
     page = check_alone((made / "report.html").read_text(encoding="utf-8"))
     assert (page.count("svg"), page.count("polyline")) == (2, 4)
-    assert page.count("img") == demo_page.WORST + 2 * demo_page.FEW
+    assert page.count("img") == demo_comparison.WORST + 2 * demo_comparison.FEW
     run = json.loads((made / "demo.json").read_text())["runs"][1]
     assert f"{run['found']} of {run['planted']}" in page.text
     assert f"{100 * run['accuracy'][-1]:.1f}\N{NO-BREAK SPACE}%" in page.text
@@ -164,7 +164,7 @@ def test_what_is_not_from_a_demo_is_not_touched(here, capsys, name):
     assert call("demo --epochs 1 -o src") == 2
     shown = capsys.readouterr()
     assert shown.err.count("\n") == 1
-    assert "is there already and not from a demo: choose another folder with -o" in shown.err
+    assert "is not from a demo: choose another folder with -o" in shown.err
     assert path.read_text() == "mine"
     assert not (here / "src/demo.json").exists()
 
@@ -192,25 +192,25 @@ def facts_of(erm, crust, label="0"):
         "label_quality": [0.0, 0.8], "truth": ["1", label], "planted": [True, False],
     })  # fmt: skip
     runs = [
-        demo_metrics.RunFacts(name, 2, 5, 0, 2, 1, 1, 1, 0.99, 0.5, accuracy, [0.5] * len(accuracy), 0.5, audit)
+        demo_comparison.RunFacts(name, 2, 5, 0, 2, 1, 1, 1, 0.99, 0.5, accuracy, [0.5] * len(accuracy), 0.5, audit)
         for name, accuracy in (("erm", erm), ("crust", crust))
     ]
-    return demo_metrics.Facts(*runs, "symmetric:0.4", [f"crust train -o {label}"])
+    return demo_comparison.Facts(*runs, "symmetric:0.4", [f"crust train -o {label}"])
 
 
 def test_hostile_names_are_text():
     examples = Examples(torch.zeros(2, 1, 8, 8, dtype=torch.uint8), np.array([0, 1]), [HOSTILE, "1"], "images")
-    text = demo_page.build(facts_of([0.5], [0.6], HOSTILE), examples)
+    text = demo_comparison.demo_page(facts_of([0.5], [0.6], HOSTILE), examples)
     page = check_alone(text)
     assert page.text.count(HOSTILE) >= 3
     assert "<script" not in text
 
 
 def test_the_words_say_what_was_measured_whoever_won():
-    text = str(demo_page.summary(facts_of([0.9, 0.6], [0.7, 0.8])))
+    text = demo_comparison.summary(facts_of([0.9, 0.6], [0.7, 0.8]))
     assert "It had 90.0\N{NO-BREAK SPACE}% after epoch 1; in the end it repeats 99.0\N{NO-BREAK SPACE}%" in text
     assert "for 2 epochs each" in text
-    text = str(demo_page.summary(facts_of([0.9], [0.1])))
+    text = demo_comparison.summary(facts_of([0.9], [0.1]))
     assert "It had" not in text
     assert "for 1 epoch each" in text
     assert "it is 10.0\N{NO-BREAK SPACE}%" in text
@@ -237,7 +237,7 @@ def test_a_run_is_measured_by_its_own_table():
     )
     train = Examples(torch.zeros(5, 1), np.array([0, 1, 1, 0, 1]), [0, 1], "features")
     test = Examples(torch.zeros(2, 1), np.array([0, 0]), [0, 1], "features")
-    run = demo_metrics.measure(result, SimpleNamespace(train=train, test=test))
+    run = demo_comparison.measure(result, SimpleNamespace(train=train, test=test))
     assert (run.planted, run.found, run.corrected, run.held_out, run.kept) == (2, 1, 1, 1, 0.5)
 
 

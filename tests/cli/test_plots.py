@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import crust
-from crust.cli import select_output
+from crust.cli import select_plot
 
 RNG = np.random.default_rng(7)
 
@@ -17,7 +17,7 @@ def distances(points):
 def test_the_curve_is_the_objective_after_each_pick(algorithm):
     points = RNG.normal(size=(80, 3))
     coreset = crust.select(points, 12, algorithm=algorithm)
-    counts, values = select_output.objective_curve(coreset)
+    counts, values = select_plot.objective_curve(coreset)
     assert counts.tolist() == list(range(1, 13))
     matrix = distances(points)
     expected = [matrix[:, coreset.indices[:k]].min(axis=1).sum(dtype=np.float64) for k in counts]
@@ -27,7 +27,7 @@ def test_the_curve_is_the_objective_after_each_pick(algorithm):
 def test_the_curve_over_groups_starts_with_one_medoid_each():
     points, groups = RNG.normal(size=(90, 3)), RNG.integers(3, size=90)
     coreset = crust.select(points, 15, groups=groups)
-    counts, values = select_output.objective_curve(coreset)
+    counts, values = select_plot.objective_curve(coreset)
     assert counts.tolist() == list(range(3, 16))
     matrix = np.where(groups[:, None] == groups, distances(points), np.inf)
     first = [coreset.indices[coreset.groups == g][0] for g in range(3)]
@@ -41,8 +41,8 @@ def test_projection_of_a_plane_keeps_distances():
     turned = flat @ np.linalg.qr(RNG.normal(size=(6, 6)))[0][:2]
     rows = np.arange(50)
     for found in (
-        select_output.project_to_plane(turned, rows, "euclidean"),
-        select_output.project_to_plane(distances(turned), rows, "precomputed"),
+        select_plot.project_to_plane(turned, rows, "euclidean"),
+        select_plot.project_to_plane(distances(turned), rows, "precomputed"),
     ):
         ratio = distances(found)[0, 1:] / distances(turned)[0, 1:]
         np.testing.assert_allclose(ratio, ratio[0], rtol=1e-3)
@@ -63,39 +63,39 @@ def test_projection_of_a_plane_keeps_distances():
 )
 def test_any_data_can_be_drawn(tmp_path, points, k, groups):
     coreset = crust.select(points, k, groups=groups)
-    select_output.draw(tmp_path / "out.png", points, coreset)
+    select_plot.draw(tmp_path / "out.png", points, coreset)
     assert [path.name for path in tmp_path.iterdir()] == ["out.png"]
 
 
 @pytest.mark.parametrize(("suffix", "start"), [("pdf", b"%PDF"), ("svg", b"<?xml")])
 def test_other_formats(tmp_path, suffix, start):
     points = RNG.normal(size=(30, 3)) + 1
-    select_output.draw(tmp_path / f"out.{suffix}", points, crust.select(points, 3, metric="cosine"), metric="cosine")
+    select_plot.draw(tmp_path / f"out.{suffix}", points, crust.select(points, 3, metric="cosine"), metric="cosine")
     assert (tmp_path / f"out.{suffix}").read_bytes().startswith(start)
 
 
 def test_many_points_are_sampled(tmp_path, monkeypatch):
-    monkeypatch.setattr(select_output, "POINTS", 50)
-    monkeypatch.setattr(select_output, "MEDOIDS", 20)
+    monkeypatch.setattr(select_plot, "POINTS", 50)
+    monkeypatch.setattr(select_plot, "MEDOIDS", 20)
     seen = []
-    project = select_output.project_to_plane
+    project = select_plot.project_to_plane
     counting = lambda f, rows, *a: seen.append(len(rows)) or project(f, rows, *a)  # noqa: E731
-    monkeypatch.setattr(select_output, "project_to_plane", counting)
+    monkeypatch.setattr(select_plot, "project_to_plane", counting)
     points = RNG.normal(size=(300, 4))
-    select_output.draw(tmp_path / "out.png", points, crust.select(points, 100))
+    select_plot.draw(tmp_path / "out.png", points, crust.select(points, 100))
     assert 50 <= seen[0] <= 70
-    select_output.draw(tmp_path / "out.png", distances(points), crust.select(points, 10), metric="precomputed")
+    select_plot.draw(tmp_path / "out.png", distances(points), crust.select(points, 10), metric="precomputed")
 
 
 def test_a_picture_that_fails_leaves_nothing(tmp_path, monkeypatch):
     from matplotlib.figure import Figure
 
-    def fail(self, path):
-        path.write_bytes(b"half")
+    def fail(self, file, **_):
+        file.write(b"half")
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Figure, "savefig", fail)
     points = RNG.normal(size=(30, 3))
     with pytest.raises(crust.InputError, match="No space left"):
-        select_output.draw(tmp_path / "out.png", points, crust.select(points, 3))
+        select_plot.draw(tmp_path / "out.png", points, crust.select(points, 3))
     assert list(tmp_path.iterdir()) == []

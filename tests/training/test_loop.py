@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.training.common import CLASSES, clouds, examples, fit, fit_seen, network, told, weights
+from tests.training.common import CLASSES, FAST, clouds, examples, fit, fit_seen, network, told, weights
 from torch import nn
 
 import crust
@@ -131,7 +131,7 @@ def test_the_model_of_the_user_is_left_alone():
 
 def test_crust_learns_the_clouds():
     x, given, true = clouds(300)
-    result = crust.fit(network(), (x, given), method="crust", epochs=8, batch_size=16, test_set=clouds(90, 1)[::2])
+    result = crust.fit(network(), (x, given), method="crust", test_set=clouds(90, 1)[::2], **{**FAST, "epochs": 8})
     assert result.accuracy["last"] > 0.85
     assert (result.predict(x) == true).mean() > 0.85
 

@@ -51,10 +51,6 @@ def test_the_rate_falls_at_the_milestones_and_nowhere_else(epochs):
     assert rates == sorted(rates, reverse=True)
 
 
-def test_a_stage_may_have_a_rate_of_its_own():
-    assert TrainSettings().rate_at(0, 10, 0.5) == 0.5
-
-
 def test_the_audit_looks_about_ten_times_and_always_at_the_end():
     for epochs in (1, 3, 10, 47, 120):
         due = [TrainSettings().audit_due(epoch, epochs) for epoch in range(epochs)]
@@ -76,3 +72,8 @@ def test_every_method_has_defaults_a_name_and_a_line_about_itself(name):
     assert method(method.Settings()).name == name
     assert "\n" not in method.summary
     assert not set(method.Settings.model_fields) & set(TrainSettings.model_fields)
+
+
+def test_no_method_has_a_setting_by_the_name_of_one_of_every_run():
+    for name, kind in METHODS.items():
+        assert not set(kind.Settings.model_fields) & set(TrainSettings.model_fields), name

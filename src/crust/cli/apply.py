@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crust.cli.formatting import show_log
+from crust.cli.train_again import train_again_command
 from crust.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,7 +41,9 @@ def apply_command(
     """Write the corrected labels: a copy of the table or archive, a file of labels, or a list of images to move."""
     show_log(logging.ERROR if quiet else logging.WARNING)
     if move_back and (move or corrections is not None):
-        raise InputError("--move-back undoes what was moved: leave out --move and the corrections")
+        raise InputError(
+            "--move-back undoes what was moved: leave out --move and the corrections", code="options-exclude"
+        )
 
     from crust.corrections.apply_corrections import apply_corrections, data_options, move_files_back
     from crust.runs.folder import RunFolder
@@ -65,10 +67,10 @@ def apply_command(
         return
     typer.echo(f"{found.changed:,} of {found.examples:,} labels changed, written to: {found.path}")
     if found.form == "labels":
-        again = _train_words(options.get("data") or "DATA", options)
-        typer.echo(f"next: {again} --labels {shlex.quote(str(found.path))}")
+        again = train_again_command(folder, options.get("data") or "DATA", options, found.examples, found.path)
     else:
-        typer.echo(f"next: {_train_words(found.path, options)}")
+        again = train_again_command(folder, found.path, options, found.examples)
+    typer.echo(f"next: {again}")
 
 
 def _print_moves(
@@ -76,7 +78,8 @@ def _print_moves(
 ) -> None:
     from crust.corrections.apply_corrections import move_back_command
 
-    again = f"back: {move_back_command(run, found.path, data)}; next: {_train_words(options['data'], options)}"
+    train = train_again_command(run, options["data"], options, found.examples)
+    again = f"back: {move_back_command(run, found.path, data)}; next: {train}"
     before = found.moved_before
     if move:
         had = f"; {before:,} had been before" if before else ""
@@ -92,6 +95,7 @@ def _show_moves(done: int, total: int) -> None:
     """A line now and then: renaming is quick, but a network drive is not."""
     if done % 1000 == 0:
         sys.stderr.write(f"{done:,} of {total:,} files moved\n")
+<<<<<<< HEAD
 
 
 def _train_words(data: Any, options: dict[str, Any]) -> str:
@@ -103,3 +107,5 @@ def _train_words(data: Any, options: dict[str, Any]) -> str:
     if options.get("skip_broken"):
         words.append("--skip-broken")
     return shlex.join(words)
+=======
+>>>>>>> main

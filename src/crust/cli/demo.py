@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
-from crust.cli.formatting import StoppedByUser, duration, show_log
+from crust.cli.formatting import StoppedByUser, duration, show_log, text_table
 from crust.cli.train import train_by_recipe
 from crust.errors import InputError
 from crust.runs.folder import REPORT
 
 if TYPE_CHECKING:
-    from crust.cli.demo_metrics import Facts
+    from crust.cli.demo_comparison import Facts
 
 FOLDER = Path("demo-output")
 METHODS = ("erm", "crust")
@@ -29,10 +30,10 @@ MARK = "demo.json"  # what was measured; and it says that the folder is ours, so
 
 
 def demo_command(
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the runs and report.html.")] = FOLDER,
-    epochs: Annotated[int, typer.Option(help="Of each of the two runs.", min=1)] = EPOCHS,
-    seed: Annotated[int, typer.Option(help="Of everything random: the wrong labels, the networks.", min=0)] = 0,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    output: Annotated[Path, Option("-o", "--output", help="Folder for the runs and report.html.")] = FOLDER,
+    epochs: Annotated[int, Option(help="Of each of the two runs.", min=1)] = EPOCHS,
+    seed: Annotated[int, Option(help="Of everything random: the wrong labels, the networks.", min=0)] = 0,
+    quiet: Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Train on handwritten digits with 40 % wrong labels, plainly and by crust, and compare: under three minutes."""
     show_log(logging.ERROR if quiet else logging.WARNING)
@@ -41,7 +42,7 @@ def demo_command(
     _clear(output, settings)
 
     from crust._util.atomic_write import write_atomic
-    from crust.cli import demo_metrics, demo_page
+    from crust.cli.demo_comparison import Facts, demo_page, measure
     from crust.data import load
 
     digits = load("digits")
@@ -54,10 +55,10 @@ def demo_command(
             result = train_by_recipe(options, settings, output / method, False, quiet)
         except StoppedByUser:
             raise StoppedByUser("stopped before the demo was finished: start again with crust demo") from None
-        runs[method] = demo_metrics.measure(result, digits)
+        runs[method] = measure(result, digits)
     commands = [command(method, output, epochs, seed) for method in METHODS]
-    facts = demo_metrics.Facts(runs["erm"], runs["crust"], NOISE, commands)
-    write_atomic(output / REPORT, demo_page.build(facts, digits.train).encode())
+    facts = Facts(runs["erm"], runs["crust"], NOISE, commands)
+    write_atomic(output / REPORT, demo_page(facts, digits.train).encode())
     _mark(output, settings | {"runs": [run.numbers() for run in runs.values()]})
     if not quiet:
         _print_facts(facts, output, time.perf_counter() - start)
@@ -79,7 +80,7 @@ def _clear(folder: Path, settings: dict[str, Any]) -> None:
     ours = (folder / MARK).is_file()
     for name in (*METHODS, REPORT):
         if (folder / name).exists() and not ours:
-            raise InputError(f"{folder / name} is there already and not from a demo: choose another folder with -o")
+            raise InputError(f"{folder / name} is not from a demo: choose another folder with -o", code="output-taken")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name in METHODS:
@@ -87,7 +88,9 @@ def _clear(folder: Path, settings: dict[str, Any]) -> None:
                 shutil.rmtree(folder / name)
         (folder / REPORT).unlink(missing_ok=True)
     except OSError as error:
-        raise InputError(f"-o {folder} cannot be used ({error.strerror or error}): choose another folder") from None
+        raise InputError(
+            f"-o {folder} cannot be used ({error.strerror or error}): choose another folder", code="not-writable"
+        ) from None
     _mark(folder, settings)
 
 
@@ -99,22 +102,15 @@ def _mark(folder: Path, content: dict[str, Any]) -> None:
 
 
 def _print_facts(facts: Facts, folder: Path, seconds: float) -> None:
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD)
-    for head in ("", *METHODS):
-        table.add_column(head, justify="right" if head else "left")
-    for row in facts.rows():
-        table.add_row(*row)
     console = Console(highlight=False)
     console.print(
         f"\n{facts.crust.examples:,} handwritten digits, {facts.crust.planted:,} of the labels made wrong on purpose; "
         f"the same network trained twice, in {duration(seconds)}",
         soft_wrap=True,
     )
-    console.print(table)
+    console.print(text_table(("", *METHODS), facts.rows()))
     console.print(facts.footnote(), soft_wrap=True)
     console.print(f"look at: {folder / REPORT}", soft_wrap=True, markup=False)
     console.print(f"next: crust audit {shlex.quote(str(folder / 'crust'))}", soft_wrap=True, markup=False)

@@ -5,6 +5,11 @@ from __future__ import annotations
 import logging
 import re
 import sys
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 # What would be a command to a terminal, or no character at all.
 UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -63,3 +68,36 @@ def duration(seconds: float) -> str:
         return f"{minutes} min {rest} s"
     hours = minutes // 60
     return f"{hours} h {minutes % 60} min" if hours < 100 else f"{hours // 24} days {hours % 24} h"
+
+
+def text_table(
+    heads: Sequence[object],
+    rows: Iterable[Sequence[object]],
+    *,
+    title: str | None = None,
+    left: Collection[object] = ("",),
+    whole: Collection[object] = (),
+    footer: Sequence[str] = (),
+) -> Table:
+    """A table for the terminal; what is in it is text, whatever it says.
+
+    Args:
+        heads: of the columns.
+        rows: a cell a column.
+        title: above it.
+        left: heads of columns of words; the others hold numbers.
+        whole: heads of columns that are never wrapped.
+        footer: a last row below a line.
+    """
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", show_footer=bool(footer))
+    for number, head in enumerate(heads):
+        last = footer[number] if footer else ""
+        side: Literal["left", "right"] = "left" if head in left else "right"
+        table.add_column(escape(visible(head)), last, justify=side, no_wrap=head in whole)
+    for row in rows:
+        table.add_row(*(escape(visible(cell)) for cell in row))
+    return table

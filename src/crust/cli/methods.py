@@ -1,17 +1,16 @@
 """`crust methods`: what there is to train with, and every setting."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-import typer
+from typer import Argument
 
+from crust.cli.formatting import text_table
 from crust.errors import choices
 
 
 def methods_command(
-    name: Annotated[str | None, typer.Argument(help="One method, with all its settings.", show_default=False)] = None,
+    name: Annotated[str | None, Argument(help="One method, with all its settings.", show_default=False)] = None,
 ) -> None:
     """List the training methods; of one of them, every setting with its default."""
     from rich.console import Console
@@ -82,13 +81,4 @@ def _words(annotation: Any) -> str:
 
 
 def _method_table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], title: str | None = None) -> Any:
-    from rich import box
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
-    for i, head in enumerate(heads):
-        table.add_column(head, no_wrap=i != 1)
-    for row in rows:
-        table.add_row(*map(escape, row))
-    return table
+    return text_table(heads, rows, title=title, left=heads, whole=(heads[0], *heads[2:]))

@@ -5,95 +5,63 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from crust._util.output_files import check_output
-from crust.cli.formatting import show_log
+from crust.cli.formatting import show_log, text_table
 from crust.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
 
-FILES = "Data"
-HOW = "How to select"
-MEANS = "Means"
+FILES = partial(Option, rich_help_panel="Data")
+HOW = partial(Option, rich_help_panel="How to select")
+MEANS = partial(Option, rich_help_panel="Means")
+ROWS = 20  # of the table
 
 
 def select_command(
     features: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="Vectors, one row a point: .npy, file.npz:key, .parquet, .csv, .tsv, .safetensors, or a folder of .npy"
         ),
     ],
-    k: Annotated[
-        str, typer.Option("-k", help="How many: a count (500), or a share with a decimal point (0.1).", metavar="K")
-    ],
-    groups: Annotated[
-        str | None, typer.Option(help="File with one group name a row; each group is covered by its own.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write the coreset here (.parquet).", rich_help_panel=FILES)
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw the result here (.png, .pdf or .svg).", rich_help_panel=FILES)
-    ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(help="Columns of a table to use, as in a,b,c; default: numeric ones.", rich_help_panel=FILES),
-    ] = None,
+    k: Annotated[str, Option("-k", help="How many: a count (500), or a share with a point (0.1).", metavar="K")],
+    groups: Annotated[str | None, Option(help="File with one group name a row; each is covered by its own.")] = None,
+    output: Annotated[Path | None, FILES("-o", "--output", help="Write the coreset here (.parquet).")] = None,
+    plot: Annotated[Path | None, FILES(help="Draw the result here (.png, .pdf or .svg).")] = None,
+    columns: Annotated[str | None, FILES(help="Columns of a table to use, as in a,b,c; default: numeric ones.")] = None,
     group_column: Annotated[
-        str | None,
-        typer.Option(help="Column with the groups: of the --groups file, else of the vectors.", rich_help_panel=FILES),
+        str | None, FILES(help="Column with groups: of the --groups file, else the vectors.")
     ] = None,
     algorithm: Annotated[
         str | None,
-        typer.Option(
+        HOW(
             help="greedy, lazy, stochastic, sieve, greedi, central or random; default: greedy, for a folder or with an "
             "engine greedi.",
             metavar="NAME",
-            rich_help_panel=HOW,
         ),
     ] = None,
     metric: Annotated[
         str,
-        typer.Option(
-            help="euclidean, sqeuclidean, cosine, or precomputed for a square matrix of distances.",
-            metavar="NAME",
-            rich_help_panel=HOW,
-        ),
+        HOW(help="euclidean, sqeuclidean, cosine, or precomputed for a square matrix of distances.", metavar="NAME"),
     ] = "euclidean",
-    min_per_group: Annotated[
-        int, typer.Option(help="What every group gets at least, where K allows it.", rich_help_panel=HOW)
-    ] = 1,
-    epsilon: Annotated[
-        float, typer.Option(help="How far stochastic and sieve may fall short.", rich_help_panel=HOW)
-    ] = 0.1,
-    seed: Annotated[int, typer.Option(help="Same seed, same answer.", rich_help_panel=HOW)] = 0,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, cuda:1, ... ; default: the CPU kernels.", rich_help_panel=MEANS)
-    ] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads; default: all cores.", rich_help_panel=MEANS)] = None,
-    memory_limit: Annotated[
-        str | None,
-        typer.Option(help="Such as 500MB or 2GiB; default: a quarter of what is free.", rich_help_panel=MEANS),
-    ] = None,
-    engine: Annotated[
-        str | None, typer.Option(help="Where greedi runs its shards: local or ray.", rich_help_panel=MEANS)
-    ] = None,
-    address: Annotated[
-        str | None,
-        typer.Option(help="Of a Ray cluster; default: $RAY_ADDRESS, else one on this machine.", rich_help_panel=MEANS),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what it would cost, and stop.", rich_help_panel=MEANS)
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print nothing but errors.", rich_help_panel=MEANS)
-    ] = False,
+    min_per_group: Annotated[int, HOW(help="What every group gets at least, where K allows it.")] = 1,
+    epsilon: Annotated[float, HOW(help="How far stochastic and sieve may fall short.")] = 0.1,
+    seed: Annotated[int, HOW(help="Same seed, same answer.")] = 0,
+    device: Annotated[str | None, MEANS(help="cpu, cuda, cuda:1, ... ; default: the CPU kernels.")] = None,
+    threads: Annotated[int | None, MEANS(help="Threads; default: all cores.")] = None,
+    memory_limit: Annotated[str | None, MEANS(help="Such as 500MB or 2GiB; default: a quarter of the free.")] = None,
+    engine: Annotated[str | None, MEANS(help="Where greedi runs its shards: local or ray.")] = None,
+    address: Annotated[str | None, MEANS(help="Of a Ray cluster: $RAY_ADDRESS, else one on this machine.")] = None,
+    dry_run: Annotated[bool, MEANS("--dry-run", help="Say what it would cost, and stop.")] = False,
+    quiet: Annotated[bool, MEANS("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Select the K points that represent all others best: medoids, with the sizes of their clusters as weights."""
     budget = parse_budget(k)
@@ -119,7 +87,7 @@ def select_command(
     options |= {"min_per_group": min_per_group, "engine": _engine(engine, address, threads)}
     vectors, names = _read_vectors(features, columns, groups, group_column, folder)
     if folder and plot is not None:
-        raise InputError(f"--plot needs all vectors at once: leave it out for the folder {features}")
+        raise InputError(f"--plot needs all vectors at once: omit it for the folder {features}", code="options-exclude")
     if dry_run:
         _print_estimate(_shape_of(vectors), budget, names, options)
         return
@@ -127,7 +95,7 @@ def select_command(
     if output is not None:
         coreset.save(output)
     if plot is not None:
-        from crust.cli.select_output import draw
+        from crust.cli.select_plot import draw
 
         draw(plot, vectors, coreset, metric=metric, seed=seed)
     if not quiet:
@@ -146,9 +114,7 @@ def parse_budget(text: str) -> int | float:
         return int(word)
     if re.fullmatch(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?", word):
         return float(word)
-    raise InputError(
-        f"-k {text} is not a number: give a count such as 500, or a share with a decimal point such as 0.1"
-    )
+    raise InputError(f"-k {text} is not a number: give a count such as 500, or a share such as 0.1", code="bad-k")
 
 
 def _is_folder(features: str, engine: str | None) -> bool:
@@ -162,7 +128,7 @@ def _engine(engine: str | None, address: str | None, threads: int | None) -> Any
     if address is None:
         return engine
     if engine != "ray":
-        raise InputError("--address is that of a Ray cluster: add --engine ray")
+        raise InputError("--address is that of a Ray cluster: add --engine ray", code="options-exclude")
     from crust.selection import Ray
 
     return Ray(address, threads)
@@ -184,7 +150,7 @@ def _read_vectors(
 
     if folder:
         if columns is not None or (group_column is not None and groups is None):
-            raise InputError(f"{features} is a folder of arrays without columns: leave out the columns")
+            raise InputError(f"the arrays of {features} have no columns: leave out the columns", code="options-exclude")
         return features, None if groups is None else read_column(groups, group_column)
     wanted = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     inside = group_column if groups is None else None  # groups that stand beside the vectors in the same table
@@ -201,7 +167,7 @@ def _print_estimate(shape: tuple[int, ...], budget: int | float, names: np.ndarr
 
     n, d = shape
     if names is not None and len(names) != n:
-        raise InputError(f"there are {len(names)} groups for {n} points: give one group name a point")
+        raise InputError(f"there are {len(names)} groups for {n} points: give one a point", code="groups-length")
     sizes = None if names is None else np.unique(names, return_counts=True)[1].tolist()
     kept = {name: value for name, value in options.items() if name != "engine"}
     typer.echo(str(crust.estimate_cost(n, d, budget, groups=sizes, **kept)))
@@ -209,8 +175,6 @@ def _print_estimate(shape: tuple[int, ...], budget: int | float, names: np.ndarr
 
 def _print_result(coreset: Any, output: Path | None, plot: Path | None) -> None:
     from rich.console import Console
-
-    from crust.cli.select_output import group_table
 
     console = Console(highlight=False)
     console.print(group_table(coreset))
@@ -222,3 +186,29 @@ def _print_result(coreset: Any, output: Path | None, plot: Path | None) -> None:
         console.print(f"picture: {plot}", soft_wrap=True)
     if output is None:
         console.print("not kept; next: the same command with -o coreset.parquet, to write it to a file")
+
+
+def group_table(coreset: Any) -> Any:
+    """The coreset in numbers, group by group: the first groups, and what it comes to."""
+    import numpy as np
+
+    if coreset.groups is None:
+        names, of_medoid = np.array(["all"]), np.zeros(len(coreset.indices), dtype=np.int64)
+    else:
+        names, of_medoid = np.unique(np.asarray(coreset.groups), return_inverse=True)
+    of_point = of_medoid[coreset.assignment]
+    points = np.bincount(of_point, minlength=len(names))
+    medoids = np.bincount(of_medoid, minlength=len(names))
+    distance = np.bincount(of_point, weights=np.asarray(coreset.distances, dtype=np.float64), minlength=len(names))
+    largest = np.zeros(len(names), dtype=np.int64)
+    np.maximum.at(largest, of_medoid, coreset.weights)
+
+    def row(name: str, points: Any, medoids: Any, distance: Any, largest: Any) -> list[str]:
+        return [name, f"{points:,}", f"{medoids:,}", f"{distance / points:.4g}", f"{largest:,}"]
+
+    heads = ("group", "points", "medoids", "mean distance", "largest cluster")
+    rows = [row(*cells) for cells in zip(map(str, names), points, medoids, distance, largest, strict=True)]
+    if len(rows) > ROWS:
+        rows = [*rows[:ROWS], [f"… and {len(rows) - ROWS:,} more groups", "", "", "", ""]]
+    total = row("all", points.sum(), medoids.sum(), distance.sum(), largest.max())
+    return text_table(heads, rows, left=["group"], footer=total if len(names) > 1 else ())

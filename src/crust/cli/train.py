@@ -6,6 +6,7 @@ import logging
 import os
 import shlex
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,11 +22,12 @@ from crust.runs.folder import RunFolder
 if TYPE_CHECKING:
     from crust.data import Examples
     from crust.runs.result import Result
+    from crust.training.settings import TrainSettings
 
-LABELS = "Labels"
-DATA = "Data"
-HOW = "How to train"
-RUN = "The run"
+LABELS = partial(typer.Option, rich_help_panel="Labels")
+DATA = partial(typer.Option, rich_help_panel="Data")
+HOW = partial(typer.Option, rich_help_panel="How to train")
+RUN = partial(typer.Option, rich_help_panel="The run")
 
 
 def train_command(
@@ -39,81 +41,63 @@ def train_command(
     ] = None,
     model: Annotated[
         str | None,
+<<<<<<< HEAD
         typer.Option(
             help="resnet8 to resnet56, small_cnn, mlp, text, or timm:NAME; default: what fits the data.",
+=======
+        HOW(
+            help="resnet8 to resnet56, small_cnn, mlp, timm:NAME, or auto; default: auto, what fits the data.",
+>>>>>>> main
             metavar="NAME",
-            rich_help_panel=HOW,
         ),
     ] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(help="See `crust methods`; default: crust.", metavar="NAME", rich_help_panel=HOW),
-    ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Default: 120.", rich_help_panel=HOW)] = None,
+    method: Annotated[str | None, HOW(help="See `crust methods`; default: crust.", metavar="NAME")] = None,
+    epochs: Annotated[int | None, HOW(help="Default: by the data.")] = None,
     fraction: Annotated[
         str | None,
-        typer.Option(
-            help="Of the examples that is trained on, or auto: one minus the estimated noise rate.",
-            metavar="SHARE",
-            rich_help_panel=HOW,
-        ),
+        HOW(help="Of the examples that is trained on; default: auto, as many as seem right.", metavar="SHARE"),
     ] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Default: 128.", rich_help_panel=HOW)] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Default: 0.1.", rich_help_panel=HOW)] = None,
+    batch_size: Annotated[int | None, HOW(help="Default: by the data.")] = None,
+    optimizer: Annotated[str | None, HOW(help="sgd, adam or adamw; default: by the data.", metavar="NAME")] = None,
+    learning_rate: Annotated[float | None, HOW(help="The highest one; default: by the data.")] = None,
     augment: Annotated[
         bool | None,
-        typer.Option(
-            "--augment/--no-augment",
-            help="Crop and mirror images at random; default: from 32 pixels a side on.",
-            rich_help_panel=HOW,
-        ),
+        HOW("--augment/--no-augment", help="Crop and mirror images at random; default: from 32 pixels a side on."),
     ] = None,
-    mixed_precision: Annotated[
-        str | None, typer.Option(help="no, fp16 or bf16; default: no.", rich_help_panel=HOW, metavar="NAME")
-    ] = None,
+    mixed_precision: Annotated[str | None, HOW(help="no, fp16 or bf16; default: no.", metavar="NAME")] = None,
     budget: Annotated[
         str | None,
-        typer.Option(
+        HOW(
             help="Stop when so many examples went through a network, forward or backward, as in passes=2e6.",
             metavar="passes=N",
-            rich_help_panel=HOW,
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of everything random; default: 0.", rich_help_panel=HOW)] = None,
+    seed: Annotated[int | None, HOW(help="Of everything random; default: 0.")] = None,
     setting: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="Any other setting (see `crust methods NAME`), repeated.", metavar="N=V", rich_help_panel=HOW
-        ),
+        list[str] | None, HOW("--set", help="Any other setting (see `crust methods NAME`), repeated.", metavar="N=V")
     ] = None,
     recipe: Annotated[
         str | None,
-        typer.Option(
-            help="All of this from FILE.yaml, or cifar10-paper, webvision-paper; options above it win.",
-            metavar="NAME",
-            rich_help_panel=HOW,
+        HOW(
+            help="All of this from FILE.yaml, or cifar10-paper, webvision-paper; options above it win.", metavar="NAME"
         ),
     ] = None,
     noise: Annotated[
         str | None,
-        typer.Option(
+        LABELS(
             help="Make labels wrong on purpose, as in symmetric:0.5; the clean ones are kept for measuring.",
             metavar="KIND:RATE",
-            rich_help_panel=LABELS,
         ),
     ] = None,
     labels: Annotated[
-        str | None,
-        typer.Option(
-            help="Labels from a file, in place of the data's own.", metavar="FILE:KEY", rich_help_panel=LABELS
-        ),
+        str | None, LABELS(help="Labels from a file, in place of the data's own.", metavar="FILE:KEY")
     ] = None,
     true_labels: Annotated[
-        str | None,
-        typer.Option(help="True labels from a file: for measuring only.", metavar="FILE:KEY", rich_help_panel=LABELS),
+        str | None, LABELS(help="True labels from a file: for measuring only.", metavar="FILE:KEY")
     ] = None,
     validation: Annotated[
         float | None,
+<<<<<<< HEAD
         typer.Option(
             help="Share held out, noisy as it is, to choose the model that is kept; default: 0.1.",
             metavar="SHARE",
@@ -146,33 +130,32 @@ def train_command(
     ] = False,
     workers: Annotated[
         int | None, typer.Option(help="Processes that read large image folders.", rich_help_panel=DATA)
+=======
+        LABELS(help="Share held out, noisy as it is, to choose the model that is kept; default: 0.1.", metavar="SHARE"),
+>>>>>>> main
     ] = None,
+    data_dir: Annotated[str | None, DATA(help="Where named datasets are; default: $CRUST_DATA, else data.")] = None,
+    test: Annotated[str | None, DATA(help="Clean data of the same kind to measure on.")] = None,
+    label_column: Annotated[str | None, DATA(help="Column of a table with the labels; default: label.")] = None,
+    image_size: Annotated[int | None, DATA(help="Side in pixels that images in folders are brought to.")] = None,
+    limit: Annotated[int | None, DATA(help="Only the first so many examples.")] = None,
+    skip_broken: Annotated[bool, DATA("--skip-broken", help="Leave out images that cannot be read.")] = False,
+    workers: Annotated[int | None, DATA(help="Processes that read large image folders.")] = None,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o", "--output", help="Folder of the run; default: runs/DATA-METHOD-NUMBER.", rich_help_panel=RUN
-        ),
+        Path | None, RUN("-o", "--output", help="Folder of the run; default: runs/DATA-METHOD-NUMBER.")
     ] = None,
     keep_every: Annotated[
         int | None,
-        typer.Option(
+        RUN(
             help="Keep the checkpoint of every Nth epoch, for `crust theory`; default: only the newest two.",
             metavar="N",
-            rich_help_panel=RUN,
         ),
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run in -o; needs nothing else.", rich_help_panel=RUN)
-    ] = False,
+    resume: Annotated[bool, RUN("--resume", help="Go on with the run in -o; needs nothing else.")] = False,
     tracker: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Also tell this tracker, such as tensorboard; repeated.", metavar="NAME", rich_help_panel=RUN
-        ),
+        list[str] | None, RUN(help="Also tell this tracker, such as tensorboard; repeated.", metavar="NAME")
     ] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print nothing but errors.", rich_help_panel=RUN)
-    ] = False,
+    quiet: Annotated[bool, RUN("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Train a network on data with wrong labels, and learn which labels to doubt."""
     show_log(logging.ERROR if quiet else logging.WARNING, logging.NOTSET if quiet else logging.INFO)
@@ -185,7 +168,7 @@ def train_command(
     }  # fmt: skip
     shortcuts = {
         "epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate, "seed": seed, "workers": workers,
-        "mixed_precision": mixed_precision, "keep_every": keep_every,
+        "mixed_precision": mixed_precision, "keep_every": keep_every, "optimizer": optimizer,
     }  # fmt: skip
     words = [*(setting or []), *([] if fraction is None else [f"fraction={fraction}"])]
     settings = recipes.parse_settings(words) | _without_none(shortcuts)
@@ -210,7 +193,6 @@ def train_by_recipe(
     # What can be refused is refused before a large dataset is read.
     kind = METHODS[options["method"]]
     experiment, own = split_settings(settings, kind.Settings)
-    epochs = sum(stage.epochs or experiment.epochs for stage in kind(own).stages())
     _check_options(options, output, resume)
     check_trackers(options.get("trackers", ()), output or Path("runs"))
     folder = RunFolder(output or _new_folder(options))
@@ -219,7 +201,9 @@ def train_by_recipe(
 
     bundle = load_data(options)
     examples, truth, noise = with_labels(bundle, options, experiment.seed)
-    options.setdefault("model", _usual_model(examples))
+    settings = settings | _choose(examples, options, experiment, quiet)
+    experiment, _ = split_settings(settings, kind.Settings)
+    epochs = sum(stage.epochs or experiment.epochs for stage in kind(own).stages())
     folder.remember_data(recipes.recipe_text(options, experiment, own), bundle.encoding, noise)
     progress = EpochProgress(epochs, quiet or os.environ.get("RANK", "0") != "0")  # of several processes one speaks
 
@@ -251,7 +235,7 @@ def _parse_passes(budget: str) -> float:
             return float(number)
     except ValueError:
         pass
-    raise InputError(f"--budget {budget} is no number of passes: write it as passes=2e6")
+    raise InputError(f"--budget {budget} is no number of passes: write it as passes=2e6", code="bad-budget")
 
 
 def _without_none(values: dict[str, Any]) -> dict[str, Any]:
@@ -263,36 +247,44 @@ def _recipe_of(folder: Path | None, resume: bool, data: str | None) -> dict[str,
     if not resume:
         return {}
     if folder is None:
-        raise InputError("--resume does not know which run: name its folder with -o")
+        raise InputError("--resume does not know which run: name its folder with -o", code="no-run")
     run = RunFolder(folder)
     if run.recipe_path.is_file():
         return recipes.read_recipe(run.recipe_path)
     if data is None:
-        raise InputError(f"there is no run in {folder} that could go on: check the folder")
+        raise InputError(f"there is no run in {folder} that could go on: check the folder", code="no-run")
     return {}
 
 
 def _check_options(options: dict[str, Any], output: Path | None, resume: bool) -> None:
     if options.get("data") is None:
-        raise InputError("there is nothing to train on: give DATA, such as digits, or a folder or a file")
+        raise InputError(
+            "there is nothing to train on: give DATA, such as digits, or a folder or a file", code="nothing-to-do"
+        )
     model = options.get("model")
     if model is not None and not str(model).startswith("timm:"):
+        from crust.defaults import AUTO
         from crust.models import MODELS
 
-        choices(model, [*MODELS, "timm:NAME"], "model")
+        choices(model, [*MODELS, "timm:NAME", AUTO], "model")
     if options.get("noise") is not None:
         from crust.noise import parse_noise
 
         parse_noise(options["noise"])
         for name in ("labels", "true_labels"):
             if options.get(name) is not None:
-                raise InputError(f"--noise is made from the data's own labels: leave out --{name.replace('_', '-')}")
+                raise InputError(
+                    f"--noise is made from the data's own labels: leave out --{name.replace('_', '-')}",
+                    code="options-exclude",
+                )
     if output is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise InputError("several processes need one folder: name it with -o")
+        raise InputError("several processes need one folder: name it with -o", code="no-output")
     if output is not None and output.exists() and not output.is_dir():
-        raise InputError(f"-o {output} is a file: name a folder")
+        raise InputError(f"-o {output} is a file: name a folder", code="output-is-file")
     if output is not None and not resume and RunFolder(output).checkpoint_dir.is_dir():
-        raise InputError(f"{output} holds a run already: go on with --resume, or choose another folder")
+        raise InputError(
+            f"{output} holds a run already: go on with --resume, or choose another folder", code="output-taken"
+        )
 
 
 def _new_folder(options: dict[str, Any]) -> Path:
@@ -304,6 +296,7 @@ def _new_folder(options: dict[str, Any]) -> Path:
     return found
 
 
+<<<<<<< HEAD
 def _usual_model(examples: Examples) -> str:
     """What to train where nothing is said: by the kind and the size of an example."""
     if examples.kind == "tokens":
@@ -312,6 +305,23 @@ def _usual_model(examples: Examples) -> str:
         return "mlp"
     side = min(examples.shape[1:])
     return "small_cnn" if side < 32 else "resnet32" if side <= 64 else "timm:resnet18"
+=======
+def _choose(examples: Examples, options: dict[str, Any], experiment: TrainSettings, quiet: bool) -> dict[str, Any]:
+    """The settings that nobody gave, and the network; says what was chosen. Datasets of the paper keep its protocol."""
+    from crust import defaults
+
+    given = experiment.model_dump(include=experiment.model_fields_set)
+    about = examples.kind, examples.shape, len(examples)
+    model, paper = options.get("model", defaults.AUTO), options["data"] in recipes.FILED
+    choice = defaults.choose(*about, model=model, given=given, paper=paper)
+    options["model"] = choice.model
+    if not quiet and os.environ.get("RANK", "0") == "0":
+        hint = None if paper or model != defaults.AUTO else defaults.advice(*about, choice.model)
+        for line in (choice.sentence, hint):
+            if line is not None:
+                typer.echo(line)
+    return choice.settings
+>>>>>>> main
 
 
 def _how_to_resume(folder: RunFolder, finished: int | None, epochs: int) -> str:

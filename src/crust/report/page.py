@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,10 +11,9 @@ from numpy.typing import NDArray
 from crust.audit.by_class import class_summary
 from crust.audit.duplicates import conflicting_duplicates
 from crust.data.labels import column_codes
-from crust.report.accuracy_chart import calibration_chart
-from crust.report.html.builder import Html, join, tag
-from crust.report.html.document import page, section, table
-from crust.report.payload import SCALE, as_json, pack
+from crust.report.charts import calibration_chart
+from crust.report.document import page
+from crust.report.payload import SCALE, pack
 from crust.report.previews import Looks
 
 if TYPE_CHECKING:
@@ -23,18 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["audit_page"]
 
-HERE = Path(__file__).parent
 MATRIX = 30  # up to so many classes the whole matrix is shown
 PAIRS = 40
 ROWS = 60  # of duplicates
-ORDERS = {
-    "doubt": "lowest label quality first",
-    "sure": "highest label quality first",
-    "probability": "most probable prediction first",
-    "index": "as in the data",
-    "given": "given label",
-    "suggested": "predicted label",
-}
 
 
 def audit_page(
@@ -80,208 +69,128 @@ def audit_page(
     counts = np.zeros((len(classes), len(classes)), np.int64)
     np.add.at(counts, (given, better), 1)
     packed = pack(audit, classes, looks, progress=progress)
-    shown = len(packed["pictures"]) + len(packed["rows"])
+    cut = (calibration or {}).get("cut")
+    few = len(classes) <= MATRIX
     return page(
+        "report/report.html.j2",
         f"Label audit{f' of {name}' if name else ''}",
-        _summary(audit, counts, calibration, run),
-        _trust(calibration),
-        section(
-            "Class by class",
-            _matrix(counts, classes) if len(classes) <= MATRIX else _pairs(counts, classes),
-            hint="Given labels (rows) and what is predicted for them (columns). A number leads to its examples.",
-        ),
-        section(
-            "Noise in every class",
-            _classes(audit.assign(given_label=given, predicted_label=better), counts, classes),
-            hint="Suggested otherwise: of those with this label. Labelled otherwise: of those that seem to be of it.",
-        ),
-        _duplicates(audit),
-        _gallery(packed, calibration, looks, without, shown),
-        style=(HERE / "report.css").read_text(encoding="utf-8"),
-        script=(HERE / "shared.js").read_text(encoding="utf-8") + (HERE / "report.js").read_text(encoding="utf-8"),
-        data=as_json(packed),
+        styles=["report/report.css"],
+        scripts=["report/shared.js", "report/report.js"],
+        data=packed,
+        classes=classes,
+        summary=" ".join(_summary(audit, counts, calibration, run)),
+        trust=None if calibration is None else _trust(calibration),
+        matrix=_matrix(counts) if few else None,
+        pairs=[] if few else _pairs(counts),
+        by_class=_classes(audit.assign(given_label=given, predicted_label=better), counts, classes),
+        duplicates=_duplicates(audit),
+        shown=" ".join(_what_is_shown(packed, looks, without)),
+        cut=None if cut is None else round(cut["threshold"] * SCALE),
     )
 
 
-def _summary(audit: pd.DataFrame, counts: NDArray[np.int64], calibration: dict[str, Any] | None, run: bool) -> Html:
+def _summary(
+    audit: pd.DataFrame, counts: NDArray[np.int64], calibration: dict[str, Any] | None, run: bool
+) -> Iterator[str]:
+    """What was found, sentence by sentence."""
     total, differ = int(counts.sum()), int(counts.sum() - np.trace(counts))
-    words = [f"{differ:,} of {total:,} labels ({_percent(differ / max(1, total))}) differ from the predicted ones."]
+    yield f"{differ:,} of {total:,} labels ({_percent(differ / max(1, total))}) differ from the predicted ones."
     if "is_held_out" in audit and audit["is_held_out"].any():
-        words.append(f"{int(audit['is_held_out'].sum()):,} examples were held out and never trained on.")
+        yield f"{int(audit['is_held_out'].sum()):,} examples were held out and never trained on."
     if calibration is None:
         if run:
-            words.append("How many of them are wrong indeed is not measured yet: crust verify RUN does it.")
-        return tag("p", " ".join(words), class_="summary")
-    rate, cut = calibration["noise_rate"], calibration.get("cut")
-    words.append(f"The estimated share of wrong labels is {_estimate(rate)}.")
-    if cut is None:
-        words.append("No label stands out as wrong.")
-    else:
-        words.append(
+            yield "How many of them are wrong indeed is not measured yet: crust verify RUN does it."
+        return
+    cut = calibration.get("cut")
+    yield f"The estimated share of wrong labels is {_estimate(calibration['noise_rate'])}."
+    yield (
+        "No label stands out as wrong."
+        if cut is None
+        else (
             f"Recommended: look at the {cut['flagged']:,} labels with a label quality of {1 - cut['threshold']:.2f} or "
             f"less; of these, {_estimate(cut['precision'])} are expected to be wrong, "
             f"and they hold {_estimate(cut['recall'])} of all wrong ones."
         )
-    return tag("p", " ".join(words), class_="summary")
-
-
-def _trust(calibration: dict[str, Any] | None) -> Html:
-    if calibration is None:
-        return Html("")
-    level = f"{100 * calibration.get('level', 0.9):.0f}\N{NO-BREAK SPACE}%"
-    plants = calibration.get("injected") or {}
-    how = f" from {plants['count']:,} labels that were made wrong on purpose" if plants.get("count") else ""
-    notes = [tag("p", note, class_="hint") for note in calibration.get("notes", [])]
-    return section(
-        "How far to trust it",
-        tag("div", calibration_chart(calibration), class_="charts"),
-        *notes,
-        hint=f"Measured{how}; the bands are {level} intervals. The upright line is the recommended cut.",
     )
 
 
-def _matrix(counts: NDArray[np.int64], classes: Sequence[Any]) -> Html:
-    shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
-    head = tag("tr", tag("td", "given ↓ predicted →"), *(tag("th", tag("bdi", c), scope="col") for c in classes))
-    rows = []
-    for i, name in enumerate(classes):
-        cells = [_cell(i, j, int(counts[i, j]), float(shares[i, j])) for j in range(len(classes))]
-        rows.append(tag("tr", tag("th", tag("bdi", name), scope="row"), *cells))
-    return tag("div", tag("table", tag("thead", head), tag("tbody", join(rows)), class_="matrix"), class_="wide")
+def _trust(calibration: dict[str, Any]) -> dict[str, Any]:
+    level = f"{100 * calibration.get('level', 0.9):.0f}\N{NO-BREAK SPACE}%"
+    count = (calibration.get("injected") or {}).get("count")
+    how = f" from {count:,} labels that were made wrong on purpose" if count else ""
+    return {
+        "hint": f"Measured{how}; the bands are {level} intervals. The upright line is the recommended cut.",
+        "chart": calibration_chart(calibration),
+        "notes": calibration.get("notes", []),
+    }
 
 
-def _cell(given: int, better: int, count: int, share: float) -> Html:
-    if count == 0:
-        return tag("td", "·", class_="none")
-    heat = 0 if given == better else min(9, 1 + int(share * 18))
-    button = tag("button", f"{count:,}", type="button", data_given=given, data_suggested=better)
-    return tag("td", button, class_="same" if given == better else f"heat-{heat}")
+def _matrix(counts: NDArray[np.int64]) -> list[list[tuple[int, str]]]:
+    """How many labels of a class are predicted to be of another, and the class of style that shows how much it is."""
+
+    def kind(given: int, better: int) -> str:
+        if counts[given, better] == 0:
+            return "none"
+        share = counts[given, better] / counts[given].sum()
+        return "same" if given == better else f"heat-{min(9, 1 + int(share * 18))}"
+
+    numbers = range(len(counts))
+    return [[(int(counts[given, better]), kind(given, better)) for better in numbers] for given in numbers]
 
 
-def _pairs(counts: NDArray[np.int64], classes: Sequence[Any]) -> Html:
-    """The most frequent confusions, where the matrix is too large for a screen."""
-    off = counts * (1 - np.eye(len(classes), dtype=np.int64))
-    rows = []
-    for place in np.argsort(-off, axis=None, kind="stable")[:PAIRS].tolist():
-        i, j = divmod(place, len(classes))
-        if off[i, j] > 0:
-            button = tag("button", f"{off[i, j]:,}", type="button", data_given=i, data_suggested=j)
-            rows.append([tag("bdi", classes[i]), tag("bdi", classes[j]), button])
-    return table(["given", "predicted", "labels"], rows)
+def _pairs(counts: NDArray[np.int64]) -> list[tuple[int, int, int]]:
+    """The most frequent confusions, where the matrix is too large for a screen: how many, given as, predicted as."""
+    off = counts * (1 - np.eye(len(counts), dtype=np.int64))
+    places = [divmod(place, len(counts)) for place in np.argsort(-off, axis=None, kind="stable")[:PAIRS].tolist()]
+    return [(int(off[place]), *place) for place in places if off[place] > 0]
 
 
-def _classes(audit: pd.DataFrame, counts: NDArray[np.int64], classes: Sequence[Any]) -> Html:
+def _classes(audit: pd.DataFrame, counts: NDArray[np.int64], classes: Sequence[Any]) -> list[dict[str, Any]]:
     """The noisiest class first; labels are given as numbers."""
     view = class_summary(audit, range(len(classes)))
+    others = counts * (1 - np.eye(len(classes), dtype=np.int64))
     shares = np.nan_to_num(view["label_noise"].to_numpy(np.float64))
-    heads = ["class", "labels", "predicted otherwise", "share", "most often", "labelled otherwise", "selected", ""]
-    rows = []
-    for c in np.argsort(-shares, kind="stable").tolist():
-        one, other = view.iloc[c], counts[c].copy()
-        other[c] = 0
-        often = tag("bdi", classes[int(other.argmax())]) if other.any() else "–"
-        note = (
-            tag("span", "hardly selected", class_="alarm", title="hardly ever predicted or selected")
-            if one["under_selected"]
-            else ""
-        )
-        shown = [_percent(one[name]) for name in ("label_noise", "inverse_label_noise", "selection_rate")]
-        differ = f"{int(other.sum()):,}"
-        rows.append([tag("bdi", classes[c]), f"{one['n_given']:,}", differ, shown[0], often, shown[1], shown[2], note])
-    return table(heads, rows)
+    return [
+        {
+            "name": classes[c],
+            "labels": view["n_given"].iloc[c],
+            "differ": int(others[c].sum()),
+            "often": classes[int(others[c].argmax())],
+            "noise": _percent(view["label_noise"].iloc[c]),
+            "inverse": _percent(view["inverse_label_noise"].iloc[c]),
+            "selected": _percent(view["selection_rate"].iloc[c]),
+            "hardly": bool(view["under_selected"].iloc[c]),
+        }
+        for c in np.argsort(-shares, kind="stable").tolist()
+    ]
 
 
-def _duplicates(audit: pd.DataFrame) -> Html:
+def _duplicates(audit: pd.DataFrame) -> dict[str, Any] | None:
     """Examples that are the same, with labels that are not."""
     found = conflicting_duplicates(audit)
     if not len(found):
-        return Html("")
-    rows = []
-    for one in found.head(ROWS).to_dict("records"):
-        name = one["id"] if one.get("id") else f"example {one['index']}"
-        labels = [tag("bdi", one["given_label"]), tag("bdi", one["predicted_label"])]
-        rows.append([tag("bdi", name), f"{one['duplicate_of']}", *labels, f"{one['label_quality']:.3f}"])
+        return None
     more = f" The first {ROWS} are shown." if len(found) > ROWS else ""
-    return section(
-        "The same example, different labels",
-        table(["example", "same as example", "given", "predicted", "label quality"], rows),
-        hint=f"{len(found):,} examples are the same to the last bit as others with another label.{more}",
-    )
+    hint = f"{len(found):,} examples are the same to the last bit as others with another label.{more}"
+    rows = found.head(ROWS).to_dict("records")
+    return {"hint": hint, "rows": [{"name": one.get("id") or f"example {one['index']}", **one} for one in rows]}
 
 
-def _gallery(
-    packed: dict[str, Any], calibration: dict[str, Any] | None, looks: Looks | None, without: str | None, shown: int
-) -> Html:
+def _what_is_shown(packed: dict[str, Any], looks: Looks | None, without: str | None) -> Iterator[str]:
+    """Of how many examples there is more than numbers."""
+    shown = len(packed["pictures"]) + len(packed["rows"])
     if looks is None:
-        words = f"Without the examples themselves{f', since {without}' if without else ''}."
+        yield f"Without the examples themselves{f', since {without}' if without else ''}."
     else:
         what = "row" if looks.columns else "picture"
-        words = f"The {shown:,} worst and what is near to them have their {what} in this file."
-        if shown >= packed["count"]:
-            words = f"All{' others' if looks.missing else ''} have their {what} in this file."
         if looks.missing:
-            words = f"{looks.missing}. {words}"
+            yield f"{looks.missing}."
+        if shown >= packed["count"]:
+            yield f"All{' others' if looks.missing else ''} have their {what} in this file."
+        else:
+            yield f"The {shown:,} worst and what is near to them have their {what} in this file."
     if packed["count"] < packed["total"]:
-        words += f" Only the {packed['count']:,} worst of {packed['total']:,} are listed."
-    cut = (calibration or {}).get("cut")
-    least = "" if cut is None else _check("cut", "above the recommended cut", round(cut["threshold"] * SCALE))
-    form = tag(
-        "form",
-        _field("given", tag("select", id="given", name="given")),
-        _field("predicted", tag("select", id="suggested", name="suggested")),
-        _field("order", tag("select", *(tag("option", text, value=key) for key, text in ORDERS.items()), id="sort")),
-        _field("search", tag("input", type="search", id="search", placeholder="name, index or text")),
-        _check("differs", "predicted otherwise", 1),
-        least,
-        tag("button", "clear", type="button", id="clear"),
-        id="filters",
-        class_="controls",
-    )
-    pager = tag(
-        "nav",
-        tag("button", "first", type="button", id="first"),
-        tag("button", "← back", type="button", id="back"),
-        tag("label", "page ", tag("input", type="number", id="page", min=1, value=1, aria_label="page")),
-        tag("button", "next →", type="button", id="next"),
-        tag("button", "last", type="button", id="last"),
-        class_="controls pager",
-        aria_label="pages",
-    )
-    detail = tag(
-        "dialog",
-        tag("div", id="detail-body"),
-        tag(
-            "div",
-            tag("button", "← back", type="button", id="detail-back"),
-            tag("span", id="detail-place"),
-            tag("button", "next →", type="button", id="detail-next"),
-            tag("button", "close", type="button", id="detail-close"),
-            class_="controls",
-        ),
-        id="detail",
-        aria_label="one example",
-    )
-    keys = "Keys: ← and → turn pages, / searches, Enter opens an example, Esc closes it."
-    return tag(
-        "section",
-        tag("h2", "The labels, one by one"),
-        tag("p", f"{words} {keys}", class_="hint"),
-        tag("noscript", tag("p", "To show them, the page needs JavaScript; it is all in this file.")),
-        form,
-        tag("p", id="count", role="status"),
-        tag("ul", id="gallery", class_="gallery"),
-        pager,
-        detail,
-        id="suspects",
-    )
-
-
-def _field(name: str, control: Html) -> Html:
-    return tag("label", tag("span", name), control)
-
-
-def _check(name: str, text: str, value: int) -> Html:
-    return tag("label", tag("input", type="checkbox", id=name, value=value), tag("span", text), class_="check")
+        yield f"Only the {packed['count']:,} worst of {packed['total']:,} are listed."
 
 
 def _estimate(found: dict[str, float] | None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,13 +13,13 @@ from numpy.typing import NDArray
 from crust.data.image_folder import in_threads
 from crust.data.labels import column_codes
 from crust.errors import CrustError
-from crust.report.html.builder import UNFIT, Html
-from crust.report.previews import Gone, Looks, picture_bytes
+from crust.report.document import UNFIT, as_json
+from crust.report.previews import Gone, Looks, picture_uri
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["as_json", "pack", "worst_first"]
+__all__ = ["pack", "worst_first"]
 
 MOST = 200_000  # examples in one page; the summary counts all
 PICTURES = 4_000  # of the worst
@@ -97,27 +96,13 @@ def evidence(table: pd.DataFrame, shown: pd.DataFrame, classes: Sequence[Any]) -
     if "medoids" not in shown:
         return {}
     few = shown.head(PICTURES)
-    labels = dict(
-        zip(table["index"].tolist(), column_codes(table["given_label"], classes, "given_label").tolist(), strict=True)
-    )
+    codes = column_codes(table["given_label"], classes, "given_label")
+    labels = dict(zip(table["index"].tolist(), codes.tolist(), strict=True))
     return {
         str(index): [{"index": int(i), "label": labels[int(i)]} for i in list(medoids)[:EVIDENCE] if int(i) in labels]
         for index, medoids in zip(few["index"].tolist(), few["medoids"], strict=True)
         if medoids is not None
     }
-
-
-def as_json(value: Any) -> Html:
-    """JSON that may stand inside a page: no end of a script, no comment.
-
-    Example:
-        >>> as_json(["</script><!--", "é"])
-        '["\\\\u003c/script\\\\u003e\\\\u003c!--","é"]'
-    """
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
-    for sign in "<>&":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return Html(text)
 
 
 def _shown(
@@ -159,12 +144,11 @@ def _row(looks: Looks, index: int) -> list[str]:
 def _picture(looks: Looks, index: int) -> str | None:
     """A data URI; nothing for one that is gone and None for one that cannot be read, which the page says of it."""
     try:
-        content, kind = picture_bytes(looks.picture(index), SIDE)
+        return picture_uri(looks.picture(index), SIDE)
     except Gone:
         return ""
     except (CrustError, OSError):
         return None
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def _packed(values: NDArray[Any]) -> str:

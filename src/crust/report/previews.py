@@ -1,7 +1,6 @@
 """How the examples of a dataset are shown to people: as pictures, or as rows of text."""
 
-from __future__ import annotations
-
+import base64
 from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 from crust.data import Examples
 from crust.errors import InputError
 
-__all__ = ["Looks", "Pictures", "Rows", "as_image", "picture_bytes", "pictures_of", "rows_of"]
+__all__ = ["Looks", "Pictures", "Rows", "as_image", "picture_bytes", "picture_uri", "pictures_of", "rows_of"]
 
 CHANNELS = {1, 3, 4}
 TINY = 24  # pixels a side up to which an image is kept as it is, without loss
@@ -40,6 +39,8 @@ class Looks(Protocol):
 
 class Gone(InputError):
     """An image that was there once, in one sentence."""
+
+    code = "missing-image"
 
 
 class Pictures:
@@ -125,7 +126,7 @@ def files_of(root: Path, names: Mapping[int, str]) -> Pictures:
             "move them back (crust audit RUN --move-back), or name their folder with --data"
         )
         if len(gone) == len(names):
-            raise InputError(missing)
+            raise InputError(missing, code="missing-image")
 
     def read(index: int) -> Any:
         path = root / names[index]
@@ -174,7 +175,7 @@ def as_image(pixels: Any) -> Any:
 
     found = np.asarray(pixels)
     if not is_image(found.shape):
-        raise InputError(f"an example of shape {found.shape} is no image: give 1, 3 or 4 channels")
+        raise InputError(f"an example of shape {found.shape} is no image: give 1, 3 or 4 channels", code="no-image")
     if found.ndim == 3 and found.shape[0] in CHANNELS:
         found = np.moveaxis(found, 0, 2)
     if found.ndim == 3 and found.shape[2] == 1:
@@ -224,6 +225,17 @@ def picture_bytes(image: Any, side: int) -> tuple[bytes, str]:
         image.thumbnail((side, side), Image.Resampling.LANCZOS, reducing_gap=2.0)
     image.save(buffer, "WEBP", quality=80, method=2)
     return buffer.getvalue(), "image/webp"
+
+
+def picture_uri(image: Any, side: int) -> str:
+    """The same as a data URI, to be the `src` of an image.
+
+    Example:
+        >>> picture_uri(as_image(np.zeros((8, 8), np.uint8)), 96)
+        'data:image/png;base64,iVBORw0...'
+    """
+    content, kind = picture_bytes(image, side)
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def _plain(value: Any) -> Any:

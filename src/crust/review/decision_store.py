@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crust.errors import InputError
+from crust.errors import InputError, choices
 from crust.review.decisions import KINDS, Change, Conflict, Decision, StoreError, wrong
-from crust.review.schema import APPLICATION, SCHEMA, VERSION, columns, columns_of_a_new_one
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +20,34 @@ if TYPE_CHECKING:
 __all__ = ["Store", "run_key"]
 
 WAIT = 10.0  # seconds for another process that writes
+VERSION = 1
+APPLICATION = 0x43525354  # "CRST": says that the file is ours
+
+SCHEMA = [
+    "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    """CREATE TABLE decisions (
+    example INTEGER PRIMARY KEY,
+    version INTEGER NOT NULL,   -- rises by one with every change, undoing included
+    kind TEXT,                  -- keep, relabel, skip, or NULL where it was undone
+    label INTEGER,              -- the number of the new class, where it is relabelled
+    who TEXT NOT NULL,
+    at TEXT NOT NULL
+)""",
+    """CREATE TABLE events (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    batch INTEGER NOT NULL,     -- what was decided at once is undone at once
+    example INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    kind TEXT,
+    label INTEGER,
+    who TEXT NOT NULL,
+    at TEXT NOT NULL,
+    undoes INTEGER,             -- the batch that this one took back
+    old_kind TEXT,
+    old_label INTEGER
+)""",
+    "CREATE INDEX batches ON events (batch)",
+]
 
 
 class Store:
@@ -53,7 +80,7 @@ class Store:
         self._classes = classes
         self._lock = threading.Lock()
         if key is None and not self.path.is_file():
-            raise InputError(f"there is no review in {self.path.parent}: start one with crust review")
+            raise InputError(f"there is no review in {self.path.parent}: start one with crust review", code="no-review")
         try:
             with contextlib.ExitStack() as failing:
                 # Without a cache shared between threads: every statement runs under the lock.
@@ -68,12 +95,10 @@ class Store:
                     self._connection.execute("PRAGMA journal_mode = WAL")
                 failing.pop_all()
         except sqlite3.Error as error:
-            # One that is in use is not to be moved away.
-            raise InputError(
-                self._sentence(error)
-                if _locked(error)
-                else f"{self.path} cannot be used as the database of a review ({error}): move it away"
-            ) from None
+            if _locked(error):  # one that is in use is not to be moved away
+                raise InputError(self._sentence(error), code="store-locked") from None
+            what = f"{self.path} cannot be used as the database of a review ({error}): move it away"
+            raise InputError(what, code="not-a-review") from None
 
     def _open(self, key: str | None) -> None:
         """Make the tables where the file is new; refuse what is not ours before anything in it is changed."""
@@ -87,22 +112,25 @@ class Store:
                     self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
                     self._connection.execute(f"PRAGMA user_version = {VERSION}")
         if self._one("PRAGMA application_id") != APPLICATION:
-            raise InputError(f"{self.path} is no database of a review: move it away, or name another")
+            raise InputError(f"{self.path} is no database of a review: move it, or name another", code="not-a-review")
         version = self._one("PRAGMA user_version")
         if version != VERSION:
             raise InputError(
                 f"{self.path} is a review of version {version}, and this crust knows version {VERSION}: "
-                "open it with the crust that made it, or move it away"
+                "open it with the crust that made it, or move it away",
+                code="store-version",
             )
-        if columns(self._connection) != columns_of_a_new_one():
+        if _columns(self._connection) != _columns_of_a_new_one():
             raise InputError(
                 f"{self.path} has lost tables of the review, or has others: bring back a copy of it, "
-                "or move it away to begin a new one"
+                "or move it away to begin a new one",
+                code="lost-tables",
             )
         if key is not None and self._one("SELECT value FROM about WHERE name = 'audit'") != key:
             raise InputError(
                 f"{self.path} is the review of another audit: move it away to begin a new one, "
-                "or give the run that it belongs to"
+                "or give the run that it belongs to",
+                code="other-audit",
             )
 
     def close(self) -> None:
@@ -135,9 +163,9 @@ class Store:
             ).fetchall()
             undone = self._one("SELECT count(*) FROM events WHERE undoes = ?", [batch])
         if not rows:
-            raise InputError(f"there is no decision number {batch}: it cannot be undone")
+            raise InputError(f"there is no decision number {batch}: it cannot be undone", code="unknown-batch")
         if undone:
-            raise InputError(f"decision number {batch} is undone already")
+            raise InputError(f"decision number {batch} is undone already", code="already-undone")
         return self._write(rows, who, batch)
 
     def decisions(self) -> list[Decision]:
@@ -205,16 +233,15 @@ class Store:
 
     def _check(self, changes: Sequence[Change]) -> None:
         if not changes:
-            raise InputError("no example is chosen: choose at least one")
+            raise InputError("no example is chosen: choose at least one", code="nothing-chosen")
         for one in changes:
-            if one.kind not in KINDS:
-                raise InputError(f"unknown decision {one.kind!r}: use one of {', '.join(KINDS)}")
+            choices(one.kind, KINDS, "decision")
             if (one.label is None) == (one.kind == "relabel"):
-                raise InputError("a label belongs to relabel and to nothing else: give it there only")
+                raise InputError("a label belongs to relabel alone: give it there", code="label-without-relabel")
             if one.label is not None and self._classes is not None and not 0 <= one.label < self._classes:
-                raise InputError(f"there is no class number {one.label}: classes go from 0 to {self._classes - 1}")
+                raise InputError(f"class {one.label} is not from 0 to {self._classes - 1}", code="unknown-class")
             if self._examples is not None and one.example not in self._examples:
-                raise InputError(f"there is no example {one.example} in this audit: choose one that is there")
+                raise InputError(f"this audit has no example {one.example}: choose another", code="unknown-example")
 
     @contextlib.contextmanager
     def _using(self) -> Iterator[None]:
@@ -223,7 +250,8 @@ class Store:
             try:
                 yield
             except sqlite3.Error as error:
-                raise StoreError(self._sentence(error)) from None
+                code = "store-locked" if _locked(error) else "store-failed"
+                raise StoreError(self._sentence(error), code=code) from None
 
     def _sentence(self, error: sqlite3.Error) -> str:
         if _locked(error):
@@ -235,9 +263,7 @@ class Store:
         found = Decision(*row)
         what = wrong(found, self._examples, self._classes)
         if what is not None:
-            raise StoreError(
-                f"{self.path} holds a decision {what}: bring back a copy of it, or move it away to begin a new one"
-            )
+            raise StoreError(f"{self.path} holds a decision {what}: bring a copy, or move it", code="bad-decision")
         return found
 
     def _one(self, query: str, values: Sequence[Any] = ()) -> Any:
@@ -262,6 +288,20 @@ class _Writing:
             # Also where COMMIT failed: the next one could not begin. A full disk may have rolled back by itself.
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
+
+
+def _columns(connection: sqlite3.Connection) -> dict[str, list[str]]:
+    """The columns of the three tables, none where a table is missing."""
+    tables = ("about", "decisions", "events")
+    return {table: [row[1] for row in connection.execute(f"PRAGMA table_info({table})")] for table in tables}
+
+
+def _columns_of_a_new_one() -> dict[str, list[str]]:
+    """What `_columns` says of a database that was just made."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as new:
+        for statement in SCHEMA:
+            new.execute(statement)
+        return _columns(new)
 
 
 def _locked(error: sqlite3.Error) -> bool:

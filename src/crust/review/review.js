@@ -548,6 +548,7 @@
   try {
     const [packed, state] = await Promise.all([ask("data"), ask("state")]);
     data = opened(packed);
+    if (data.name) document.title = document.querySelector("h1").textContent = `Review of ${data.name}`;
     take(state, null);
     undoable = state.undoable.map((batch) => ({ batch, indices: [], undoing: false }));
     last = state.last;

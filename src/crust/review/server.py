@@ -13,11 +13,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 from crust.errors import CrustError, InputError
-from crust.report.payload import SCALE, as_json, pack
+from crust.report.document import as_json, read_together
+from crust.report.payload import SCALE, pack
 from crust.report.previews import Looks, picture_bytes
 from crust.review.decision_store import Store
 from crust.review.decisions import Change, Conflict, Decision, StoreError
-from crust.review.html import files
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,17 +102,18 @@ class ReviewServer(ThreadingHTTPServer):
         # Images are asked for one by one; rows are in the page already, to be searched.
         packed = pack(table, classes, looks if looks is not None and looks.columns else None)
         packed["least"] = None if least is None else round(least * SCALE)
-        self.files = files(packed, who, name, looks)
+        self.files = _files(packed, who, name, looks)
         try:
             super().__init__((ADDRESS, port), _Handler)
         except OSError as error:
             why = {errno.EADDRINUSE: "is in use", errno.EACCES: "needs more rights"}.get(error.errno or 0)
             raise InputError(
                 f"port {port} {why or f'cannot be used ({error.strerror or error})'}: give another with --port, "
-                "or leave it out to get a free one"
+                "or leave it out to get a free one",
+                code="port",
             ) from None
         except OverflowError:
-            raise InputError(f"there is no port {port}: give one from 1 to 65535, or leave it out") from None
+            raise InputError(f"there is no port {port}: give one from 1 to 65535, or none", code="port") from None
         try:
             self.store = store if isinstance(store, Store) else store()
         except BaseException:
@@ -136,6 +137,19 @@ class ReviewServer(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that leaves in the middle of an answer is nothing to tell."""
         log.debug("a request from %s broke off", client_address, exc_info=True)
+
+
+def _files(packed: dict[str, Any], who: str, name: str, looks: Looks | None) -> dict[str, tuple[bytes, str]]:
+    """All that is served as it is, by name: what comes with crust, and beside it the data."""
+    kind = "none" if looks is None else "rows" if looks.columns else "images"
+    style = read_together("report/style.css", "report/report.css", "review/review.css")
+    return {
+        "": (read_together("review/review.html").encode(), "text/html; charset=utf-8"),
+        "icon.svg": (read_together("review/icon.svg").encode(), "image/svg+xml"),
+        "style.css": (style.encode(), "text/css; charset=utf-8"),
+        "review.js": (read_together("report/shared.js", "review/review.js").encode(), "text/javascript; charset=utf-8"),
+        "data": (as_json({**packed, "who": who, "name": name, "looks": kind}).encode(), "application/json"),
+    }
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -67,7 +67,7 @@ def train(
                 state.restore_best(context.processes.bare(context.networks[0]))
                 context.weights_changed()
             method.end_stage(context)
-        state.stage, state.epoch = state.stage + 1, 0
+        state.stage, state.epoch, state.steps = state.stage + 1, 0, 0
 
 
 def _epoch(
@@ -138,21 +138,23 @@ def _begin_stage(
 def _train_on(selection: Selection, context: Context, method: Method, stage: Stage, state: RunState) -> dict[str, Any]:
     """Walk the selection in random order, a step a batch; what the epoch's line says of it."""
     settings, processes = context.settings, context.processes
-    rate = stage.rate_at(context.epoch, settings)
-    state.set_rate(rate, stage.extra_learning_rate)
     order = context.rng("order").permutation(len(selection.indices))
     rounds = split_batches(order, settings.batch_size)
     if stage.full_batches and len(rounds) > 1 and len(rounds[-1]) < settings.batch_size:
         rounds = rounds[:-1]
+    steps = max(1, len(list(processes.deal(rounds))))
+    first_rate = stage.rate_at(context.epoch, settings, 0.0, state.steps)
     for network in context.networks[: context.active]:
         network.train()
     totals = _Totals(context)
     with seeding.seeded(settings.seed, "network", context.stage, context.epoch, processes.rank):
         for batch in _batches(context, selection, rounds):
+            rate = stage.rate_at(context.epoch, settings, context.step / steps, state.steps)
+            state.set_rate(rate, stage.extra_learning_rate)
             outputs, losses = _step(context, method, state, batch)
             if batch is not None:
                 totals.add(batch, outputs[0].logits, losses)
-            context.step += 1
+            context.step, state.steps = context.step + 1, state.steps + 1
             if context.step % CHECK_EVERY == 0:
                 totals.check()
             if settings.max_passes is not None:  # every process comes by here
@@ -166,7 +168,7 @@ def _train_on(selection: Selection, context: Context, method: Method, stage: Sta
         processes.share_buffers(network)
     method.end_epoch(context)
     loss, seen, right, shown, skipped = map(float, sum(processes.gather(totals.values())))
-    facts = {"learning_rate": rate, "loss": loss / max(1, seen)}
+    facts = {"learning_rate": first_rate, "loss": loss / max(1, seen)}
     if shown:
         facts["batch_accuracy"] = right / shown
     if skipped:

@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
+from crust.training.learning_rate import warmup_factor
 from crust.training.losses import cross_entropy, soft_cross_entropy
 
 if TYPE_CHECKING:
@@ -104,8 +105,8 @@ class Stage:
     batch_size: int | None = None
     clip_norm: float | None = None
     full_batches: bool = False  # leave out a last batch that is short, where there is a full one
-    schedule: bool = True  # the experiment's drops; False: a constant rate
-    factors: tuple[tuple[float, float], ...] | None = None  # instead of drops: (share of the epochs, factor since then)
+    schedule: bool = True  # the experiment's schedule and warm-up; False: a constant rate
+    factors: tuple[tuple[float, float], ...] | None = None  # instead of both: (share of the epochs, factor since then)
     select_by: Literal["val_accuracy", "val_loss", "method", "last"] = "val_accuracy"  # whose weights are kept
     keep_initial: bool = False  # the weights at the beginning may be kept too
     held: NDArray[np.int64] | None = None  # training examples to select on, in place of the validation set
@@ -120,8 +121,14 @@ class Stage:
             own["nesterov"] = False
         return experiment.model_copy(update=own)
 
-    def rate_at(self, epoch: int, settings: TrainSettings) -> float:
-        """The learning rate of an epoch of this stage.
+    def rate_at(self, epoch: int, settings: TrainSettings, part: float = 0.0, steps: int | None = None) -> float:
+        """The learning rate of an epoch of this stage, or within it.
+
+        Args:
+            epoch: counted from 0.
+            settings: of this stage.
+            part: share of the epoch's steps that are done.
+            steps: of the stage that are done, which the warm-up goes by; None: it is over.
 
         Example:
             >>> from crust.training.settings import TrainSettings
@@ -134,7 +141,8 @@ class Stage:
             return settings.learning_rate * (passed[-1] if passed else 1.0)
         if not self.schedule:
             return settings.learning_rate
-        return settings.rate_at(epoch, settings.epochs)
+        rise = 1.0 if steps is None else warmup_factor(steps, settings.warmup_steps)
+        return settings.rate_at(epoch, settings.epochs, part) * rise
 
 
 class Method:

@@ -55,6 +55,7 @@ class RunState:
         self.plan = plan
         self.begun = False
         self.stage = self.epoch = self.epochs_done = 0
+        self.steps = 0  # of the stage
         self.optimizers: list[torch.optim.Optimizer] = []
         self.extra: list[Tensor] = []  # the method's own tensors in the first optimizer
         self.best_score = -math.inf
@@ -118,6 +119,7 @@ class RunState:
             "stage": self.stage,
             "epoch": self.epoch,
             "epochs_done": self.epochs_done,
+            "steps": self.steps,
             "best_score": self.best_score if math.isfinite(self.best_score) else None,
             "best_epoch": self.best_epoch,
             "best": self.best,
@@ -129,6 +131,7 @@ class RunState:
     def load(self, state: dict[str, Any], context: Context) -> None:
         """Go back to a saved state; the method has loaded its own already."""
         self.stage, self.epoch, self.epochs_done = state["stage"], state["epoch"], state["epochs_done"]
+        self.steps = state["steps"]
         score = state["best_score"]
         self.best_score = -math.inf if score is None else score
         self.best_epoch, self.best = state["best_epoch"], state["best"]

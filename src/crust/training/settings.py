@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from crust.errors import InputError, choices
+from crust.training.learning_rate import Schedule, schedule_factor
 
 
 class TrainSettings(BaseModel):
@@ -15,6 +16,8 @@ class TrainSettings(BaseModel):
     Example:
         >>> TrainSettings(epochs=40).rate_at(30, 40)
         0.010000000000000002
+        >>> TrainSettings(schedule="linear").rate_at(2, 4, 0.5)  # in the middle of the third epoch of four
+        0.037500000000000006
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -26,6 +29,8 @@ class TrainSettings(BaseModel):
     momentum: float = Field(0.9, ge=0, lt=1)
     nesterov: bool = False
     weight_decay: float = Field(5e-4, ge=0)
+    schedule: Schedule = "milestones"  # all but milestones set the rate anew at every step
+    warmup_steps: int = Field(0, ge=0)  # steps at the beginning of a stage in which the rate rises in equal parts
     lr_milestones: tuple[float, ...] = (2 / 3, 5 / 6)  # where the rate falls, as shares of the epochs
     drop_factor: float = Field(0.1, gt=0, le=1)
     clip_norm: float | None = Field(None, gt=0)
@@ -48,10 +53,13 @@ class TrainSettings(BaseModel):
             raise ValueError("milestones are shares of the epochs, between 0 and 1")
         return tuple(sorted(milestones))
 
-    def rate_at(self, epoch: int, epochs: int, rate: float | None = None) -> float:
-        """The learning rate of an epoch (counted from 0)."""
-        passed = sum(epoch >= round(drop * epochs) for drop in self.lr_milestones)
-        return (self.learning_rate if rate is None else rate) * self.drop_factor**passed
+    def rate_at(self, epoch: int, epochs: int, part: float = 0.0) -> float:
+        """The learning rate in an epoch (counted from 0) of which some part is done, without the warm-up."""
+        if self.schedule == "milestones":
+            return self.learning_rate * self.drop_factor ** sum(
+                epoch >= round(at * epochs) for at in self.lr_milestones
+            )
+        return self.learning_rate * schedule_factor(self.schedule, (epoch + part) / epochs)
 
     def test_due(self, epoch: int, epochs: int) -> bool:
         """Whether accuracy on the test set is measured after this epoch."""

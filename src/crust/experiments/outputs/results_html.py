@@ -1,12 +1,11 @@
 """The results page: one HTML file with sortable tables and curves, which needs nothing else."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 from textwrap import wrap
 from typing import Any, NamedTuple
+
+from markupsafe import Markup
 
 from crust.experiments.outputs.figures import Curve, curve, panels_of, tones_of
 from crust.experiments.outputs.setting_diff import differing
@@ -22,11 +21,9 @@ from crust.experiments.outputs.table_markdown import (
 )
 from crust.experiments.outputs.table_summary import Summary, TableCell, number_of
 from crust.experiments.specs import SCALES
-from crust.report.html.builder import Html, join, tag
-from crust.report.html.document import page, section
-from crust.report.html.line_chart import Line, line_chart
+from crust.report.charts import Line, line_chart
+from crust.report.document import page
 
-HERE = Path(__file__).parent
 CURVES = 5  # that fit one chart with their names
 TONES = {"erm": 5, "crust-paper": 2, "crust-released": 3, "crust": 1}  # the same colours in every chart
 COLOURS = 6  # that the style has
@@ -45,9 +42,13 @@ class Column(NamedTuple):
 class Shown(NamedTuple):
     """A cell: what is seen, and what it is sorted by; None goes to the end."""
 
-    seen: object
+    text: str | None
     sort: float | str | None = None
     kind: str | None = None
+    code: bool = False
+    best: bool = False
+    mark: str = ""
+    runs: str | None = None
 
 
 def build(
@@ -58,7 +59,7 @@ def build(
     panels: Mapping[str, Mapping[str, str]] | None = None,
     lines: Iterable[dict[str, Any]] = (),
     source: str = "",
-) -> Html:
+) -> str:
     """The whole page.
 
     Args:
@@ -74,40 +75,49 @@ def build(
         >>> "a &lt; b" in text, "<script>" in text, "http" in text.replace("http-equiv", "")
         (True, True, False)
     """
-    body: list[object] = [tag("p", about, class_="hint"), _contents(summaries)]
+    parts = []
     for summary in summaries:
         drawn = (panels or {}).get(summary.name)
-        parts = _figure(summary, drawn) if drawn else _table(summary)
-        body.append(tag("div", section(summary.title, *parts, hint=_marked(summary.about)), id=summary.name))
-    scales = {summary.scale for summary in summaries} & SCALES.keys()
-    body.append(tag("div", _runs(lines, scales or SCALES), id="runs"))
-    if source:
-        body.append(tag("footer", f"The paper: {source}."))
-    style, script = ((HERE / name).read_text(encoding="utf-8") for name in ("results.css", "sort.js"))
-    return page(title, *body, style=style, script=script)
+        content = _figure(summary, drawn) if drawn else _table(summary)
+        parts.append({"name": summary.name, "title": summary.title, "about": summary.about, **content})
+    return page(
+        "experiments/outputs/results.html.j2",
+        title,
+        styles=["experiments/outputs/results.css"],
+        scripts=["experiments/outputs/sort.js"],
+        about=about,
+        parts=parts,
+        runs=_runs(lines, {summary.scale for summary in summaries} & SCALES.keys() or SCALES),
+        source=source,
+        marks=marks,
+    )
 
 
-def _contents(summaries: Sequence[Summary]) -> Html:
-    links = [tag("a", summary.title.partition(":")[0], href=f"#{summary.name}") for summary in summaries]
-    links.append(tag("a", "All runs", href="#runs"))
-    return tag("nav", tag("ul", *(tag("li", link) for link in links)), aria_label="contents")
+def marks(text: str) -> list[tuple[str | None, str]]:
+    """Words with `names` and *stress*, as they stand in Markdown: each piece with the sign around it.
+
+    Example:
+        >>> marks("of `erm`, *not* 2 * 3")
+        [(None, 'of '), ('`', 'erm'), (None, ', '), ('*', 'not'), (None, ' 2 * 3')]
+    """
+    parts = re.split(r"(`[^`]+`|\*[^*]+\*)", text)
+    return [(part[0], part[1:-1]) if part[:1] in ("`", "*") and len(part) > 2 else (None, part) for part in parts]
 
 
 # ------------------------------------------------------------ tables
 
 
-def _table(summary: Summary) -> list[object]:
+def _table(summary: Summary) -> dict[str, Any]:
     pairs = {name: any(summary.cells[at].reported for at in summary.cells if at[1] == name) for name in summary.columns}
     columns = [Column("method", False)]
     for name, paired in pairs.items():
         columns += [Column(name), Column("paper", kind="paper")] if paired else [Column(name)]
-    columns += (
-        [Column("passes")] + [Column("seconds")] * summary.timed + [Column("knows", False, "words")] * informed(summary)
-    )
+    columns += [Column("passes")] + [Column("seconds")] * summary.timed
+    columns += [Column("knows", False, "words")] * informed(summary)
     rows = []
     for row in summary.rows:
         cells = summary.row(row)
-        line = [Shown(tag("code", row), row)]
+        line = [Shown(row, row, code=True)]
         for name, paired in pairs.items():
             cell = summary.cells.get((row, name))
             line.append(_ours(cell, row in summary.best(name), summary.digits))
@@ -115,16 +125,15 @@ def _table(summary: Summary) -> list[object]:
                 line.append(_theirs(cell, row in summary.best_reported(name), summary.digits))
         line += [_times(cost(cells, of)) for of in ("passes", "seconds")[: 1 + summary.timed]]
         rows.append([*line, Shown(knows(cells), knows(cells), "words")] if informed(summary) else line)
-    parts: list[object] = [sortable(summary.title, columns, rows)]
-    parts += [tag("p", _marked(legend(summary)), class_="hint"), _missing(summary)]
-    charts = _accuracies(summary)
-    if any(charts):
-        hint = (
-            f"Test accuracy over the epochs, {_which(summary)}; mean over seeds and a band of one standard deviation. "
-            "What methods do before, to estimate or to prepare, is left out. Point at a curve to read its values."
-        )
-        parts += [tag("h3", "Curves"), tag("p", _marked(hint), class_="hint"), tag("div", *charts, class_="charts")]
-    return parts
+    return {
+        "table": (columns, rows),
+        "legend": legend(summary),
+        "missing": _missing(summary),
+        "charts": _accuracies(summary),
+        "hint": f"Test accuracy over the epochs, {_which(summary)}; mean over seeds and a band of one standard "
+        "deviation. What methods do before, to estimate or to prepare, is left out. Point at a curve to read its "
+        "values.",
+    }
 
 
 def _which(summary: Summary) -> str:
@@ -137,60 +146,39 @@ def _ours(cell: TableCell | None, best: bool, digits: int) -> Shown:
     text, runs = value(cell, digits)
     if cell is None or cell.mean is None:
         return Shown(text, None, "missing")
-    mark = TRUTH if cell.truth else ""
-    parts = [tag("b", text) if best else text, mark, tag("small", f"n {runs}", title="runs")]
-    return Shown(join(parts), cell.mean)
+    return Shown(text, cell.mean, best=best, mark=TRUTH if cell.truth else "", runs=runs)
 
 
 def _theirs(cell: TableCell | None, best: bool, digits: int) -> Shown:
     of = None if cell is None else cell.reported
-    text = reported(of, digits)
-    return Shown(tag("b", text) if best else text, None if of is None else of.mean, "paper")
+    return Shown(reported(of, digits), None if of is None else of.mean, "paper", best=best)
 
 
 def _times(ratio: float | None) -> Shown:
     return Shown("–", None) if ratio is None else Shown(f"{ratio:.2f}×", ratio)
 
 
-def sortable(caption: str, columns: Sequence[Column], rows: Iterable[Sequence[Shown]]) -> Html:
-    """A table whose headings are buttons that sort it; it scrolls by itself where the screen is narrow."""
-    heads = [
-        tag(
-            "th",
-            tag("button", join([tag("span", word) for word in column.title.split()], " "), type="button"),
-            scope="col",
-            class_=column.kind,
-            data_kind="number" if column.number else "text",
-        )
-        for column in columns
-    ]
-    body = []
-    for first, *rest in rows:
-        cells = [tag("td", each.seen, class_=each.kind, data_value=each.sort) for each in rest]
-        body.append(tag("tr", tag("th", first.seen, scope="row", data_value=first.sort), *cells))
-    inner = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", join(body)), class_="sortable")
-    return tag("div", inner, class_="wide", role="region", aria_label=caption, tabindex=0)
-
-
-def _missing(summary: Summary) -> Html:
+def _missing(summary: Summary) -> tuple[str, str]:
+    """How many runs are missing, and which: what is told, and what is told to those who ask."""
     words = missing_words(summary)
     if not summary.missing:
-        return tag("p", words, class_="hint")
+        return words, ""
     first, _, rest = words.partition(". ")
-    return tag("details", tag("summary", f"{first}."), tag("p", _marked(rest), class_="hint"))
+    return f"{first}.", rest
 
 
 # ------------------------------------------------------------ curves
 
 
-def _accuracies(summary: Summary) -> list[Html]:
+def _accuracies(summary: Summary) -> list[Markup]:
     """Test accuracy over the epochs for those that matter most, column by column."""
     drawn = {column: _drawn(summary, column) for column in summary.columns}
     tones = _tones(drawn.values())
-    return [
+    charts = [
         _chart({row: curve(summary.cells[row, column], "test_accuracy") for row in rows}, column, _apart(rows, tones))
         for column, rows in drawn.items()
     ]
+    return [chart for chart in charts if chart]
 
 
 def _drawn(summary: Summary, column: str) -> list[str]:
@@ -230,27 +218,24 @@ def _apart(names: Sequence[str], tones: Mapping[str, int]) -> dict[str, int]:
     return found
 
 
-def _figure(summary: Summary, panels: Mapping[str, str]) -> list[object]:
-    parts: list[object] = []
+def _figure(summary: Summary, panels: Mapping[str, str]) -> dict[str, Any]:
     tones = {name: number % COLOURS for name, number in tones_of(summary).items()}
+    figures = []
     for row in summary.rows:
         charts = [_chart(curves, title, tones) for title, curves in panels_of(summary, row, panels).items()]
         if any(charts):
-            parts += [tag("h3", tag("code", row)), tag("div", *charts, class_="charts three")]
-    if parts:
-        words = "Mean over seeds, and a band of one standard deviation. Point at a curve to read its values."
-        parts.append(tag("p", words, class_="hint"))
-    return [*parts, _missing(summary)]
+            figures.append((row, charts))
+    return {"table": None, "figures": figures, "missing": _missing(summary)}
 
 
-def _chart(curves: Mapping[str, Curve | None], title: str, tones: Mapping[str, int]) -> Html:
+def _chart(curves: Mapping[str, Curve | None], title: str, tones: Mapping[str, int]) -> Markup:
     labels = _labels(curves)
     lines = [
         Line(name, one.middle, tones[name], one.deviation, labels[name])
         for name, one in curves.items()
         if one is not None
     ]
-    return line_chart(lines, title, top=None) if lines else Html("")
+    return line_chart(lines, title, top=None) if lines else Markup()
 
 
 def _labels(names: Iterable[str]) -> dict[str, list[str]]:
@@ -274,7 +259,7 @@ def _labels(names: Iterable[str]) -> dict[str, list[str]]:
 # ------------------------------------------------------------ runs
 
 
-def _runs(lines: Iterable[dict[str, Any]], scales: Iterable[str]) -> Html:
+def _runs(lines: Iterable[dict[str, Any]], scales: Iterable[str]) -> dict[str, Any]:
     columns = [
         Column("method", False), Column("settings", False, "words"), Column("data", False, "words"),
         Column("labels", False, "words"), Column("seed"),
@@ -296,23 +281,10 @@ def _runs(lines: Iterable[dict[str, Any]], scales: Iterable[str]) -> Html:
         spent = (line.get("cost") or {}).get("seconds") or {}
         known = [spent[name] for name in ("stage", "epoch", "evaluation", "gradients") if name in spent]
         shown.append(_plain(float(sum(known)) if known else None, "{:,.0f}"))
-        shown += [Shown(line.get("date"), line.get("date")), Shown(tag("code", line.get("key")), line.get("key"))]
+        shown += [Shown(line.get("date"), line.get("date")), Shown(line.get("key"), line.get("key"), code=True)]
         rows.append(shown)
-    if not rows:
-        return section("All runs", tag("p", "There are none yet."))
-    hint = (
-        f"Settings are those that are neither the method's defaults nor those of scale {scale}. Seconds depend on the "
-        "machine. A heading sorts its table: once, the other way round, and back."
-    )
-    return section("All runs", sortable("All runs", columns, rows), hint=hint)
+    return {"columns": columns, "rows": rows, "scale": scale}
 
 
 def _plain(number: float | None, form: str) -> Shown:
     return Shown("–", None) if number is None else Shown(form.format(number), number)
-
-
-def _marked(text: str) -> Html:
-    """Words with `names` and *stress*, as they stand in Markdown."""
-    parts = re.split(r"(`[^`]+`|\*[^*]+\*)", text)
-    kinds = {"`": "code", "*": "em"}
-    return join(tag(kinds[part[0]], part[1:-1]) if part[:1] in kinds and len(part) > 2 else part for part in parts)

@@ -20,7 +20,8 @@ CIFAR = {
     "paper": (
         "The paper's protocol: ResNet-32, 120 epochs, batch 128, SGD 0.1 with drops at epochs 80 and 100, random crops "
         "and mirroring, coresets of 50% where nothing else is said. Nothing is held out, but for `f-correction`, "
-        "`t-revision` and `l-dmi` a tenth of the training set with its noisy labels, by which they choose weights."
+        "`t-revision`, `l-dmi` and `crust` a tenth of the training set with its noisy labels, by which they choose "
+        "weights or the size of the coreset."
     ),
     "cpu": (
         "CIFAR-10, the first 10,000 images (9,000 trained on, 1,000 held out with their noisy labels), ResNet-8, 40 "
@@ -35,8 +36,9 @@ SMOKE = (
 )
 WEBVISION = (
     "The paper's protocol: mini WebVision, the first 50 classes of the Google part, InceptionResNet-v2, 90 epochs, SGD "
-    "0.1 with drops at epochs 30 and 60, coresets of 50%. Nothing is held out, but for `f-correction` a tenth of the "
-    "training set, by which it chooses weights."
+    "0.1 with drops at epochs 30 and 60, coresets of 50% where nothing else is said. Nothing is held out, "
+    "but for `f-correction` and `crust` a tenth of the training set, by which they choose weights or the size of the "
+    "coreset."
 )
 ASYMMETRIC = (
     "Asymmetric noise is the paper's own kind: a random permutation without fixed points, drawn with each seed, and "
@@ -44,10 +46,11 @@ ASYMMETRIC = (
 )
 PARTS = (
     "What varies is how examples are grouped before coresets are chosen, by given label or by prediction, and whether "
-    "they are mixed; nothing else. With mixup, `crust` takes partners from the whole coreset, `crust-paper` from an "
-    "example's cluster. `crust-released`, the published code, groups by label and mixes, and has no such settings."
+    "they are mixed; nothing else. With mixup, `crust-half` takes partners from the whole coreset, `crust-paper` from "
+    "an example's cluster. `crust-released`, the published code, groups by label and mixes, and has no such settings. "
+    "`crust`, which sizes its coreset itself, stands with its defaults and without mixup."
 )
-CURVES = "Symmetric noise of 0.5."
+CURVES = "Symmetric noise of 0.5. `crust` sizes its coreset itself."
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment

@@ -7,8 +7,9 @@ from typing import Any
 from crust.experiments.outputs.table_summary import TableCellSpec
 
 BASELINES = ("f-correction", "decoupling", "co-teaching", "mentornet", "d2l", "incv", "t-revision", "l-dmi")
-VARIANTS = ("crust-paper", "crust-released", "crust")
-CHOOSE = ("f-correction", "t-revision", "l-dmi")  # weights by held-out noisy labels; the paper holds nothing else out
+VARIANTS = ("crust-paper", "crust-released", "crust-half", "crust")
+# weights by held-out noisy labels, or the size of the coreset; the paper holds nothing else out
+CHOOSE = ("f-correction", "t-revision", "l-dmi", "crust")
 
 # column: dataset, labels, whether the paper has it
 CIFAR10 = {
@@ -47,7 +48,7 @@ def own_settings(method: str, scale: str) -> dict[str, Any]:
 
 
 def table1_cells(scale: str) -> list[TableCellSpec]:
-    """Table 1: test accuracy under synthetic noise, every method on every kind: 84 runs a seed at the paper's scale.
+    """Table 1: test accuracy under synthetic noise, every method on every kind: 91 runs a seed at the paper's scale.
 
     The paper's "asymmetric 0.4" is not the map between similar classes that others mean by this: its published code
     draws a random permutation without fixed points and flips each class to its image, our `derangement:0.4`. The usual
@@ -66,7 +67,8 @@ def table1_cells(scale: str) -> list[TableCellSpec]:
 
 
 PART_COLUMNS = {"CIFAR-10 sym 0.2": "symmetric:0.2", "CIFAR-10 sym 0.5": "symmetric:0.5"}
-MIXUP = {"crust": "coreset", "crust-paper": "cluster"}
+MIXUP = {"crust-half": "coreset", "crust-paper": "cluster"}  # coresets of a fixed size
+OWN_SIZE: dict[str, dict[str, Any]] = {"crust": {}, "crust: no mixup": {"mixup": "none"}}  # rows and their settings
 PARTS = {
     "by label, no mixup": ("label", False),
     "by label, mixup": ("label", True),
@@ -83,9 +85,10 @@ def row_name(method: str, parts: str) -> str:
 def table2_cells(scale: str) -> list[TableCellSpec]:
     """Table 2: what the parts of CRUST are worth: groups by given label or by prediction, with mixup or without.
 
-    Our own rule (`crust`) and the paper's (`crust-paper`) have both as settings, and nothing else varies. With mixup,
-    `crust` takes an example's partner from the whole coreset, `crust-paper` from its cluster. The published code
-    (`crust-released`) groups by label and mixes, and has no such settings: it is one row.
+    Our rule of a fixed size (`crust-half`) and the paper's (`crust-paper`) have both as settings, and nothing else
+    varies. With mixup, `crust-half` takes an example's partner from the whole coreset, `crust-paper` from its cluster.
+    The published code (`crust-released`) groups by label and mixes, and has no such settings: it is one row. `crust`
+    sizes its coreset itself: it has a row with its defaults and one without mixup.
     """
     found = []
     for method, mixup in MIXUP.items():
@@ -96,6 +99,9 @@ def table2_cells(scale: str) -> list[TableCellSpec]:
     for column, labels in PART_COLUMNS.items():
         row, options = row_name("crust-released", "by label, mixup"), own_settings("crust-released", scale)
         found.append(TableCellSpec(row, column, "crust-released", labels, options))
+    for row, more in OWN_SIZE.items():
+        options = {**own_settings("crust", scale), **more}
+        found += [TableCellSpec(row, column, "crust", labels, options) for column, labels in PART_COLUMNS.items()]
     return found
 
 
@@ -143,17 +149,19 @@ PANELS = {
 def figure1_cells(scale: str) -> list[TableCellSpec]:
     """Figure 1: three curves over the epochs, for coresets of 30, 50 and 70%, half of the labels wrong.
 
-    A row a variant, a column a size of the coreset; at the `cpu` scale only our own rule is asked for.
+    A row a variant, a column a size of the coreset, which `crust` finds by itself; at the `cpu` scale only our own
+    rules are asked for.
     """
-    return [
+    found = [
         TableCellSpec(
             method,
             f"{share:.0%}",
             method,
             LABELS,
             {**own_settings(method, scale), "fraction": share},
-            optional=scale == "cpu" and method != "crust",
+            optional=scale == "cpu" and method != "crust-half",
         )
-        for method in reversed(VARIANTS)
+        for method in ("crust-half", "crust-released", "crust-paper")
         for share in SHARES
     ]
+    return [*found, TableCellSpec("crust", "its own size", "crust", LABELS, own_settings("crust", scale))]

@@ -1,16 +1,17 @@
-"""Curves as SVG inside a page: colours come from the page's style, so that they suit its dark form too."""
-
-from __future__ import annotations
+"""Curves inside a page: places worked out here, drawn as SVG by `chart.html.j2`."""
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from crust.report.html.builder import Html, tag
+from markupsafe import Markup
 
-__all__ = ["Line", "line_chart"]
+from crust.report.document import render
 
-At = Callable[[float, float], tuple[float, float]]
+__all__ = ["Line", "calibration_chart", "line_chart"]
+
+Place = tuple[float, float]
 Show = Callable[[float], str]
 
 WIDTH, HEIGHT = 440, 270
@@ -76,7 +77,7 @@ def line_chart(
     show: Show = "{:.1%}".format,
     tick: Show = "{:.0%}".format,
     top: float | None = 1.0,
-) -> Html:
+) -> Markup:
     """Curves over whole numbers such as epochs.
 
     Args:
@@ -105,33 +106,111 @@ def line_chart(
     rows = [row for line, points in drawn if points for row in line.rows]
     room = max([RIGHT, *(min(MOST, round(18 + LETTER * len(row))) for row in rows)])
 
-    def at(x: float, y: float) -> tuple[float, float]:
+    def at(x: float, y: float) -> Place:
         across = LEFT + (x - left) / (right - left) * (WIDTH - LEFT - room)
         up = (y - ticks[0]) / (ticks[-1] - ticks[0]) * (HEIGHT - TOP - BOTTOM)
         return round(across, 1), round(HEIGHT - BOTTOM - up, 1)
 
-    parts = [*_grid(ticks, tick, at(right, 0)[0], at), *_axis(left, right, x_name, at)]
-    for line in lines:
-        parts += _band(line, start, at)
-    for line, points in drawn:
-        parts += _curve(line, points, x_name, show, at)
-    ends = [(line, *points[-1]) for line, points in drawn if points]
-    more = ROW * (max((len(line.rows) for line, *_ in ends), default=1) - 1)
-    heights = spread([at(x, y)[1] for _, x, y in ends], LABEL + more, TOP + 10, HEIGHT - BOTTOM - 14 - more)
-    for (line, _, y), height in zip(ends, heights, strict=True):
-        where = WIDTH - room + 10
-        parts.append(
-            tag(
-                "text",
-                *(tag("tspan", row, x=where, dy=ROW * (n > 0), class_="name") for n, row in enumerate(line.rows)),
-                tag("tspan", show(y), x=where, dy=15),
-                y=round(height, 1),
-                class_=f"end tone-{line.tone}",
-            )
-        )
-    said = f"{title}: " + ", ".join(f"{line.name} ends at {show(y)}" for line, _, y in ends)
-    picture = tag("svg", *parts, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=said)
-    return tag("figure", tag("figcaption", title), picture, class_="chart")
+    curves = [
+        {
+            "tone": line.tone,
+            "rows": line.rows,
+            "value": show(points[-1][1]) if points else None,
+            "band": _band_path([(at(x, low), at(x, high)) for x, low, high in line.band(start)]),
+            "touches": [(at(x, y), f"{line.name}, {x_name} {x}: {show(y)}") for x, y in points],
+        }
+        for line, points in drawn
+    ]
+    said = f"{title}: " + ", ".join(f"{line.name} ends at {show(points[-1][1])}" for line, points in drawn if points)
+    inner = [x for x in map(round, scale(left, right)) if left < x < right]
+    near = 0.08 * (right - left)  # numbers so near to the ends would run into theirs
+    marks = dict.fromkeys([left, *(x for x in inner if left + near < x < right - near), right])
+    return _drawn(
+        curves,
+        title=title,
+        said=said,
+        ticks=[(at(left, y)[1], tick(y)) for y in ticks],
+        marks=[(at(x, 0)[0], str(x)) for x in marks],
+        x_name=x_name,
+        room=room,
+    )
+
+
+def calibration_chart(found: dict[str, Any]) -> Markup:
+    """Expected precision and recall over the number of labels looked at, with their intervals.
+
+    Args:
+        found: what `crust verify` has found.
+
+    Example:
+        >>> half = {"value": 0.5, "low": 0.4, "high": 0.6}
+        >>> points = [{"threshold": 0.9, "flagged": n, "precision": half, "recall": half} for n in (10, 20)]
+        >>> calibration_chart({"curve": points, "cut": points[0]}).count("<polyline")
+        2
+    """
+    points = [point for point in found["curve"] if point["flagged"] > 0]
+    most = max((point["flagged"] for point in points), default=1)
+
+    def at(x: float, y: float) -> Place:
+        across = LEFT + x / most * (WIDTH - LEFT - RIGHT)
+        return round(across, 1), round(HEIGHT - BOTTOM - y * (HEIGHT - TOP - BOTTOM), 1)
+
+    curves = []
+    for tone, name in enumerate(("precision", "recall")):
+        known = [(point["flagged"], point[name], point["threshold"]) for point in points if point[name] is not None]
+        touches = [
+            (at(x, share["value"]), f"{name} {_share(share)} among {x:,} labels with {_quality(threshold)}")
+            for x, share, threshold in known
+        ]
+        band = _band_path([(at(x, share["low"]), at(x, share["high"])) for x, share, _ in known])
+        curves.append({"tone": tone, "rows": [name], "value": None, "band": band, "touches": touches})
+    cut = found.get("cut")
+    if cut and cut["flagged"]:
+        said = f"recommended: the {cut['flagged']:,} labels with {_quality(cut['threshold'])}"
+        cut = {"x": at(cut["flagged"], 0)[0], "said": said}
+    else:
+        cut = None
+    title = "Expected precision and recall, by the number of labels looked at"
+    return _drawn(
+        curves,
+        title=title,
+        said=title,
+        ticks=[(at(0, y)[1], f"{100 * y:.0f} %") for y in (0, 0.25, 0.5, 0.75, 1)],
+        marks=[(at(x, 0)[0], f"{x:,}") for x in (round(x) for x in scale(0, most) if x <= most)],
+        x_name="labels looked at, the lowest label quality first",
+        room=RIGHT,
+        cut=cut,
+    )
+
+
+def _share(found: dict[str, float]) -> str:
+    return f"{100 * found['value']:.0f} % ({100 * found['low']:.0f} to {100 * found['high']:.0f} %)"
+
+
+def _quality(threshold: float) -> str:
+    return f"a label quality of {1 - threshold:.2f} or less"
+
+
+def _drawn(curves: list[dict[str, Any]], *, room: int, cut: dict[str, Any] | None = None, **words: Any) -> Markup:
+    """The figure: names at the ends of curves are moved apart, `room` is what they have at the right."""
+    named = [curve for curve in curves if curve["touches"]]
+    more = ROW * (max((len(curve["rows"]) for curve in named), default=1) - 1)
+    ends = [curve["touches"][-1][0] for curve in named]
+    heights = spread([y for _, y in ends], LABEL + more, TOP + 10, HEIGHT - BOTTOM - 14 - more)
+    for curve, end, height in zip(named, ends, heights, strict=True):
+        curve |= {"path": _path([place for place, _ in curve["touches"]]), "end": end, "height": round(height, 1)}
+    frame = {"width": WIDTH, "height": HEIGHT, "left": LEFT, "right": WIDTH - room, "top": TOP, "low": HEIGHT - BOTTOM}
+    middle = round((LEFT + WIDTH - room) / 2, 1)
+    return render("report/chart.html.j2", curves=curves, cut=cut, middle=middle, row_height=ROW, **frame, **words)
+
+
+def _path(places: Sequence[Place]) -> str:
+    return " ".join(f"{x:g},{y:g}" for x, y in places)
+
+
+def _band_path(ends: Sequence[tuple[Place, Place]]) -> str:
+    """Along the lower ends and back along the upper ones."""
+    return _path([low for low, _ in ends] + [high for _, high in reversed(ends)])
 
 
 def scale(low: float, high: float, most: int = 6) -> list[float]:
@@ -167,43 +246,3 @@ def spread(places: Sequence[float], gap: float, low: float, high: float) -> list
         found[i] = min(found[i], ceiling)
         ceiling = found[i] - gap
     return found
-
-
-def _grid(ticks: list[float], text: Show, end: float, at: At) -> list[Html]:
-    parts = []
-    for tick in ticks:
-        y = at(0, tick)[1]
-        parts.append(tag("line", x1=LEFT, x2=end, y1=y, y2=y, class_="grid"))
-        parts.append(tag("text", text(tick), x=LEFT - 7, y=y + 4, class_="tick", text_anchor="end"))
-    return parts
-
-
-def _axis(left: int, right: int, name: str, at: At) -> list[Html]:
-    inner = [x for x in map(round, scale(left, right)) if left < x < right]
-    low = HEIGHT - BOTTOM
-    near = 0.08 * (right - left)  # numbers so near to the ends would run into theirs
-    marks = [left, *(x for x in inner if left + near < x < right - near), right]
-    parts = [
-        tag("text", x, x=at(x, 0)[0], y=low + 17, class_="tick", text_anchor="middle") for x in dict.fromkeys(marks)
-    ]
-    middle = round((at(left, 0)[0] + at(right, 0)[0]) / 2, 1)
-    return [*parts, tag("text", name, x=middle, y=HEIGHT - 6, class_="tick", text_anchor="middle")]
-
-
-def _band(line: Line, start: int, at: At) -> list[Html]:
-    ends = line.band(start)
-    around = [at(x, low) for x, low, _ in ends] + [at(x, high) for x, _, high in reversed(ends)]
-    path = " ".join(f"{x:g},{y:g}" for x, y in around)
-    return [tag("polygon", points=path, class_=f"band tone-{line.tone}")] if ends else []
-
-
-def _curve(line: Line, points: list[tuple[int, float]], x_name: str, show: Show, at: At) -> list[Html]:
-    places = [at(x, y) for x, y in points]
-    path = " ".join(f"{x:g},{y:g}" for x, y in places)
-    parts = [tag("polyline", points=path, class_=f"curve tone-{line.tone}")] if places else []
-    if places:
-        parts.append(tag("circle", cx=places[-1][0], cy=places[-1][1], r=3.5, class_=f"dot tone-{line.tone}"))
-    for (x, y), (cx, cy) in zip(points, places, strict=True):
-        said = tag("title", f"{line.name}, {x_name} {x}: {show(y)}")
-        parts.append(tag("circle", said, cx=cx, cy=cy, r=7, class_="touch"))
-    return parts

@@ -1,4 +1,4 @@
-"""What the demo measures of its two runs. True labels are used here, and only to measure."""
+"""What the demo measures of its two runs, and its page. True labels are used here, and only to measure."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crust.cli.formatting import percent
+from crust.report.charts import Line, line_chart
+from crust.report.document import page
+from crust.report.previews import TINY, as_image, picture_uri
 
 if TYPE_CHECKING:
-    from crust.data import Bundle
+    from crust.data import Bundle, Examples
     from crust.runs.result import Result
 
 TOP = 0.4  # the share of the labels that the audit's finds are counted in: as many as were made wrong
+WORST = 48
+FEW = 12
+FIXED_PERCENT = "\N{NO-BREAK SPACE}%"  # a number and its sign stay on one line
+LOST = 0.05  # accuracy that was lost again is worth a sentence from here on
 
 
 @dataclass(frozen=True)
@@ -93,3 +100,71 @@ def measure(result: Result, digits: Bundle) -> RunFacts:
         share=result.config["settings"].get("fraction"),
         audit=table,
     )
+
+
+def demo_page(facts: Facts, examples: Examples) -> str:
+    """The whole page."""
+    audit, both = facts.crust.audit, (facts.erm, facts.crust)
+    accuracy = [Line(run.method, run.accuracy, tone) for tone, run in enumerate(both)]
+    clean = [Line(run.method, run.clean, tone) for tone, run in enumerate(both)]
+    return page(
+        "cli/demo.html.j2",
+        "Two trainings on digits with wrong labels",
+        summary=summary(facts),
+        rows=[[cell.replace(" %", FIXED_PERCENT) for cell in row] for row in facts.rows()],
+        footnote=facts.footnote(),
+        charts=[
+            line_chart(accuracy, "Test accuracy", show=percent, tick=_tick),
+            line_chart(clean, "Right labels among those trained on", show=percent, tick=_tick),
+        ],
+        worst=_suspects(audit.head(WORST), examples),
+        false_alarms=_suspects(audit[~audit["planted"]].head(FEW), examples),
+        missed=_suspects(audit[audit["planted"]].tail(FEW).iloc[::-1], examples),
+        commands=facts.commands,
+    )
+
+
+def summary(facts: Facts) -> str:
+    """The outcome in words; it says what was measured, whoever won."""
+    erm, crust = facts.erm, facts.crust
+    best = max(erm.accuracy)
+    words = (
+        f"Of {crust.examples:,} handwritten digits, {crust.planted:,} were given a wrong label on purpose; "
+        f"the same small network then learned from them twice, for {_count(len(crust.accuracy), 'epoch')} each. "
+        f"Plain training (erm) believes every label and gets {percent(erm.accuracy[-1])} of {crust.tests:,} clean "
+        "test digits right in the end. "
+    )
+    if best - erm.accuracy[-1] > LOST:
+        when = erm.accuracy.index(best) + 1
+        words += (
+            f"It had {percent(best)} after epoch {when}; in the end it repeats {percent(erm.repeated)} of the labels "
+            "it was given, wrong ones included. "
+        )
+    words += (
+        f"With crust, which looks at the gradients of all examples again and again and trains on {_share(crust)} most "
+        f"central ones, it is {percent(crust.accuracy[-1])}. "
+        f"Of all labels {percent(1 - crust.planted / crust.examples)} are right; "
+        f"of those that crust trains on in the last epoch, {percent(crust.clean[-1])}. "
+        f"Among the 40 % of the labels of the lowest quality are {crust.found:,} of the {crust.planted:,} wrong ones."
+    )
+    return words.replace(" %", FIXED_PERCENT)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def _share(run: RunFacts) -> str:
+    """How much crust trains on: as the setting says, which is its default here."""
+    return f"the {run.share:.0%}".replace("%", " %") if isinstance(run.share, float) else "the"
+
+
+def _tick(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _suspects(rows: Any, examples: Examples) -> list[dict[str, Any]]:
+    """Rows of the audit with their images, dark ink on white."""
+    pixels = 255 - examples.inputs.numpy()[rows["index"].to_numpy()]
+    images = [picture_uri(as_image(each), TINY) for each in pixels]
+    return [{**row, "image": image} for row, image in zip(rows.to_dict("records"), images, strict=True)]

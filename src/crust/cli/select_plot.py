@@ -1,89 +1,23 @@
-"""A coreset shown: in numbers group by group, and drawn as its objective and its points in two dimensions."""
+"""A coreset drawn: its objective, and its points in two dimensions."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crust.errors import InputError
+from crust._util.atomic_write import write_atomic
+from crust._util.plot_style import STYLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from rich.table import Table
 
-ROWS = 20  # of the table
 POINTS = 20_000  # more only makes a blot
 MEDOIDS = 3_000
 NAMED_GROUPS = 10
 GREY, INK, RED = "#9aa5b1", "#1f2933", "#d64545"
-
-
-class GroupRow(NamedTuple):
-    """One group of a coreset."""
-
-    name: str
-    points: int
-    medoids: int
-    mean_distance: float
-    largest_cluster: int
-
-
-def group_rows(coreset: Any) -> list[GroupRow]:
-    """Count points and medoids of every group, in the order of the coreset."""
-    if coreset.groups is None:
-        names, of_medoid = np.array(["all"]), np.zeros(len(coreset.indices), dtype=np.int64)
-    else:
-        names, of_medoid = np.unique(np.asarray(coreset.groups), return_inverse=True)
-    of_point = of_medoid[coreset.assignment]
-    points = np.bincount(of_point, minlength=len(names))
-    medoids = np.bincount(of_medoid, minlength=len(names))
-    distance = np.bincount(of_point, weights=np.asarray(coreset.distances, dtype=np.float64), minlength=len(names))
-    largest = np.zeros(len(names), dtype=np.int64)
-    np.maximum.at(largest, of_medoid, coreset.weights)
-    return [
-        GroupRow(str(names[g]), int(points[g]), int(medoids[g]), float(distance[g] / points[g]), int(largest[g]))
-        for g in range(len(names))
-    ]
-
-
-def group_table(coreset: Any) -> Table:
-    """The same as a table for the terminal: the first groups, and the sum of all."""
-    from rich import box
-    from rich.table import Table
-
-    rows = group_rows(coreset)
-    table = Table(box=box.SIMPLE_HEAD, show_footer=len(rows) > 1)
-    n = sum(row.points for row in rows)
-    total = GroupRow(
-        "all",
-        n,
-        sum(row.medoids for row in rows),
-        sum(row.mean_distance * row.points for row in rows) / n,
-        max(row.largest_cluster for row in rows),
-    )
-    for head, footer in zip(
-        ("group", "points", "medoids", "mean distance", "largest cluster"), _cells(total), strict=True
-    ):
-        table.add_column(head, footer=footer, justify="left" if head == "group" else "right")
-    for row in rows[:ROWS]:
-        table.add_row(*_cells(row))
-    if len(rows) > ROWS:
-        table.add_row(f"… and {len(rows) - ROWS:,} more groups")
-    return table
-
-
-def _cells(row: GroupRow) -> list[str]:
-    from rich.markup import escape
-
-    return [
-        escape(row.name),
-        f"{row.points:,}",
-        f"{row.medoids:,}",
-        f"{row.mean_distance:.4g}",
-        f"{row.largest_cluster:,}",
-    ]
 
 
 def draw(path: Path, features: np.ndarray, coreset: Any, *, metric: str = "euclidean", seed: int = 0) -> None:
@@ -91,26 +25,12 @@ def draw(path: Path, features: np.ndarray, coreset: Any, *, metric: str = "eucli
     import matplotlib
     from matplotlib.figure import Figure
 
-    style: dict[Any, Any] = {
-        "font.size": 9,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.edgecolor": "#7b8794",
-    }
-    with matplotlib.rc_context(style):
+    with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(11, 4.8), dpi=150, layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=[1, 1.15])
         _draw_objective(left, coreset)
         _draw_points(right, features, coreset, metric, seed)
-        partial = path.with_name(f".{path.name}.partial{path.suffix}")
-        try:
-            figure.savefig(partial)
-            partial.replace(path)
-        except OSError as error:
-            reason = error.strerror or error
-            raise InputError(f"{path} could not be written ({reason}): choose another place") from error
-        finally:
-            partial.unlink(missing_ok=True)
+        write_atomic(path, partial(figure.savefig, format=path.suffix[1:].lower()))
 
 
 def objective_curve(coreset: Any) -> tuple[np.ndarray, np.ndarray]:

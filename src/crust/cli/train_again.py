@@ -1,0 +1,75 @@
+"""The command that trains on corrected data as the run before was trained: its own settings, spelled out."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from crust.runs.folder import RunFolder
+
+FLAGS = ("epochs", "batch_size", "optimizer", "learning_rate", "seed", "mixed_precision", "fraction")  # others: --set
+CARRIED_OUT = ("stop_after", "keep_every", "workers", "eval_batch_size")  # how a run is carried out, not what it is
+
+
+def train_again_command(run: RunFolder, data: Any, options: dict[str, Any], n: int, labels: Any = None) -> str:
+    """`crust train DATA` with what the run was told and had chosen; what would be chosen again is left out.
+
+    Args:
+        run: its folder.
+        data: what is trained on now.
+        options: of the run, as `data_options` has them; it may not say what it was trained on.
+        n: how many examples there are.
+        labels: a file of labels, where the data has others.
+    """
+    words = ["crust", "train", str(data)]
+    for name in ("data_dir", "label_column", "image_size", "limit"):
+        words += _flag(name, options.get(name))
+    if options.get("skip_broken"):
+        words.append("--skip-broken")
+    for name in ("test", "true_labels"):
+        words += _flag(name, options.get(name))
+    words += _settings_words(run.config(), n, options)
+    return shlex.join([*words, *_flag("labels", labels)])
+
+
+def _settings_words(config: dict[str, Any], n: int, options: dict[str, Any]) -> list[str]:
+    from crust import defaults
+    from crust.methods import METHODS
+    from crust.runs.recipe import FILED
+    from crust.training.settings import TrainSettings, checked
+
+    experiment = {name: value for name, value in config["experiment"].items() if name not in CARRIED_OUT}
+    model = config["model"] if config["built"] else None
+    words = _flag("model", model) + (_flag("method", config["method"]) if config["method"] != "crust" else [])
+    words += _flag("validation", config["validation"]) if config["validation"] != 0.1 else []
+    if options.get("augment") is not None:
+        words.append("--augment" if options["augment"] else "--no-augment")
+    inputs, given = config["inputs"], {"epochs": experiment["epochs"]}
+    paper = options.get("data") in FILED
+    usual = checked(TrainSettings, {}).model_dump(mode="json") | given
+    usual |= defaults.choose(inputs["kind"], inputs["shape"], n, model=model, given=given, paper=paper).settings
+    words += _flag("epochs", given["epochs"])
+    words += _differing(experiment, usual)
+    if config["method"] in METHODS:  # else one of the user's own, which the command line does not know
+        words += _differing(config["settings"], METHODS[config["method"]].Settings().model_dump(mode="json"))
+    return words
+
+
+def _differing(values: dict[str, Any], usual: dict[str, Any]) -> list[str]:
+    words: list[str] = []
+    for name, value in values.items():
+        if value == usual.get(name):
+            continue
+        if name == "max_passes":
+            words += ["--budget", f"passes={value:g}"]
+        elif name in FLAGS:
+            words += _flag(name, value)
+        else:
+            words += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+    return words
+
+
+def _flag(name: str, value: Any) -> list[str]:
+    return [] if value is None else [f"--{name.replace('_', '-')}", str(value)]
