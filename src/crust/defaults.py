@@ -70,7 +70,7 @@ def choose(
     """Choose a network, and the settings of a run that are not given.
 
     Args:
-        kind: of the examples: images, features, text, or dataset.
+        kind: of the examples: images, features, tokens, or dataset.
         shape: of one input; () where it is no tensor.
         n: how many examples there are, before any are held out.
         model: a name; "auto": choose one; None: the user has a network.
@@ -116,7 +116,7 @@ def advice(kind: str, shape: Sequence[int], n: int, model: str | None) -> str | 
 
 
 def _form(kind: str, shape: Sequence[int]) -> Form:
-    if kind == "text":
+    if kind == "tokens":
         return "text"
     return "images" if len(shape) == 3 else "table" if kind == "features" or len(shape) == 1 else "inputs"
 
