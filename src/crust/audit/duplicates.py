@@ -52,8 +52,14 @@ def conflicting_duplicates(table: pd.DataFrame) -> pd.DataFrame:
         >>> conflicting_duplicates(table)[["duplicate_of", "index", "given_label"]].values.tolist()
         [[0, 0, 'a'], [0, 1, 'b']]
     """
-    labels = ["given_label", "predicted_label", "label_quality"]
-    names = ["duplicate_of", "index", *(["id"] if "id" in table else []), *labels]
+    names = [
+        "duplicate_of",
+        "index",
+        *(["id"] if "id" in table else []),
+        "given_label",
+        "predicted_label",
+        "label_quality",
+    ]
     if "duplicate_of" not in table:
         return table.iloc[:0].assign(duplicate_of=[])[names]
     first = table["duplicate_of"].where(table["duplicate_of"] >= 0, table["index"])

@@ -9,6 +9,8 @@ References:
     optimum, in expectation.
 """
 
+from __future__ import annotations
+
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any

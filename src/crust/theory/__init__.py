@@ -6,5 +6,12 @@ from crust.theory.guarantee import Guarantee, guarantee
 from crust.theory.spectrum import Spectrum, spectrum
 
 __all__ = [
-    "Alignment", "CoresetQuality", "Guarantee", "Spectrum", "alignment", "coreset_quality", "guarantee", "spectrum",
-]  # fmt: skip
+    "Alignment",
+    "CoresetQuality",
+    "Guarantee",
+    "Spectrum",
+    "alignment",
+    "coreset_quality",
+    "guarantee",
+    "spectrum",
+]
