@@ -102,7 +102,7 @@ def test_the_optimizer_follows_the_rate_and_the_rate_the_optimizer():
 
 def test_short_runs_have_larger_rates_but_for_networks_that_may_be_pretrained():
     assert chosen(3000, epochs=3).settings["learning_rate"] > chosen(3000).settings["learning_rate"]
-    assert chosen(3000, epochs=1).settings["learning_rate"] <= 0.005
+    assert chosen(3000, epochs=1).settings["learning_rate"] <= 0.01
     own = [defaults.choose("images", IMAGES, 500, model=None, given={"epochs": epochs}) for epochs in (1, 100)]
     assert own[0].settings["learning_rate"] == own[1].settings["learning_rate"] == 0.001
 
@@ -131,7 +131,7 @@ def test_few_images_are_told_of_pretrained_networks_and_digits_are_not():
 def test_fit_says_what_it_chose_and_keeps_it_in_the_config(capsys):
     x, given, _ = clouds(90)
     result = crust.fit("auto", (x, given), method="erm", epochs=2)
-    assert capsys.readouterr().err == "chosen for 90 rows of 5 features: mlp, adamw 0.005, cosine, batches of 16\n"
+    assert capsys.readouterr().err == "chosen for 90 rows of 5 features: mlp, adamw 0.01, cosine, batches of 16\n"
     assert result.config["model"] == "mlp"
     experiment = result.config["experiment"]
     assert (experiment["epochs"], experiment["optimizer"], experiment["schedule"]) == (2, "adamw", "cosine")

@@ -155,7 +155,7 @@ def test_noise_that_nothing_can_undo_is_said(caplog):
         transition_matrix("symmetric", 0.8, 10)
         assert not caplog.records
         transition_matrix("pair-flip", 0.5, 10)
-    assert "as frequent as the right one" in caplog.text
+    assert "as frequent as the right" in caplog.text
 
 
 # ------------------------------------------------------------------------------------------- drawing

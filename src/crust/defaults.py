@@ -44,8 +44,8 @@ LENGTHS: dict[Form, _Length] = {
     "inputs": _Length(3_000, 10, 60),
 }
 BATCHES = ((300, 16), (2_000, 32), (10_000, 64))  # up to so many examples; then 128
-ADAM = 0.001  # the rate of Adam and AdamW; in a run of fewer updates than these it is larger, up to so many times
-SHORT, FASTEST = 1_000, 5.0
+RATE: dict[Form, float] = {"images": 0.001, "table": 0.003, "text": 0.001, "inputs": 0.001}  # of Adam and AdamW
+SHORT, FASTEST = 1_000, 0.01  # in a run of fewer updates the rate is larger, up to this one
 DECAY: dict[Form, float] = {"images": 0.05, "table": 1.0, "text": 0.01, "inputs": 0.01}  # of AdamW, times the rate
 
 
@@ -153,9 +153,10 @@ def _settings(form: Form, n: int, network: str | None, given: Mapping[str, Any])
     if optimizer == "sgd":  # asked for: as it always was, but for a rate that networks without BatchNorm survive
         return {**common, "learning_rate": largest}
     falls = "lr_milestones" in given or "drop_factor" in given
-    rate = ADAM
+    rate = RATE[form]
     if network is not None or form == "table":  # else it may be pretrained
-        rate *= round(min(FASTEST, max(1.0, SHORT / (epochs * math.ceil(n / batch_size)))), 1)
+        short = max(1.0, SHORT / (epochs * math.ceil(n / batch_size)))
+        rate = round(min(FASTEST, rate * short), 4)
     found = {**common, "learning_rate": rate, "schedule": "milestones" if falls else "cosine"}
     return {**found, "weight_decay": DECAY[form]} if optimizer == "adamw" else found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import hashlib
 import re
 import sys
@@ -22,7 +23,9 @@ from crust._util.torch_modules import check_outputs, unwrapped
 from crust.audit import audit_table, duplicates
 from crust.data import Examples, batches, encode_labels, from_arrays, from_dataset, hold_out
 from crust.data.labels import check_classes
-from crust.data.torch_dataset import can_augment
+from crust.data.text import from_texts, is_text
+from crust.data.tokens import are_ids, from_tokens
+from crust.data.torch_dataset import can_augment, first_input, input_of, items
 from crust.errors import InputError, choices
 from crust.methods import METHODS
 from crust.models import build_model
@@ -36,6 +39,10 @@ from crust.training.recorder import Recorder
 from crust.training.run_state import Plan, RunState
 from crust.training.settings import TrainSettings, split_settings
 from crust.training.trackers import Tracking, check_trackers
+
+TOKEN_MODEL = "text"
+EMBEDDINGS = (nn.Embedding, nn.EmbeddingBag)
+EXCERPT = 280  # characters of a text that stand in the audit
 
 
 def fit(
@@ -59,10 +66,19 @@ def fit(
     """Train a network on data with wrong labels.
 
     Args:
+<<<<<<< HEAD
+        model: any network that returns logits, the name of one (`crust.models`), or a function that makes one: it is
+            called for every network of a method, so that a second one has pretrained weights too, where a network that
+            is given itself is copied with new weights.
+        train_set: a map-style dataset of (x, y), arrays (x, y), texts (strings, y), or `Examples`. An array or a tensor
+            of whole numbers, (n, length), is token ids where the network has an embedding (or is `text`), and numbers
+            like all others where it has none.
+=======
         model: any network that returns logits, the name of one (`crust.models`), "auto" for one that fits the data, or
             a function that makes one: it is called for every network of a method, so that a second one has pretrained
             weights too, where a network that is given itself is copied with new weights.
         train_set: a map-style dataset of (x, y), arrays (x, y), or `Examples`.
+>>>>>>> main
         method: a name, see `crust methods`; or a `Method` of your own, the class or an instance (CONTRIBUTING.md).
         labels: one label an example, in place of the dataset's own.
         true_labels: for measuring only.
@@ -136,9 +152,11 @@ def prepare_data(
     val_set: Any,
     train_eval_set: Any,
     seed: int,
+    *,
+    embeds: bool = False,
 ) -> Split:
     """What the user gave, checked, and split as `validation` says."""
-    train = as_examples(train_set, labels)
+    train = as_examples(train_set, labels, embeds=embeds)
     check_labels(train)
     truth = None if true_labels is None else codes(true_labels, train)
     plain = None
@@ -208,7 +226,7 @@ class Run:
         same = None  # examples with the very same input as an earlier one; unknown where inputs are not in memory
         if not any(examples.kind == "dataset" for examples, _ in parts):
             same = duplicates((examples.inputs, index) for examples, index in parts)
-        return audit_table(
+        table = audit_table(
             recorder.watch,
             context.labels,
             data.kept,
@@ -218,6 +236,8 @@ class Run:
             opinions=recorder.method.opinions(),
             same=same,
         )
+        texts = data.train.inputs.texts if data.train.kind == "tokens" else None
+        return table if texts is None else table.assign(text=[text_excerpt(texts[i]) for i in table["index"]])
 
 
 def prepare(
@@ -247,12 +267,27 @@ def prepare(
     check_trackers(trackers, None if run_dir is None else Path(run_dir))
     if true_labels is None and chosen.uses_true_labels:
         raise InputError(f"{method_name} needs true labels: give true_labels, or use another method")
-    data = prepare_data(train_set, labels, true_labels, test_set, validation, val_set, train_eval_set, experiment.seed)
+    data = prepare_data(
+        train_set,
+        labels,
+        true_labels,
+        test_set,
+        validation,
+        val_set,
+        train_eval_set,
+        experiment.seed,
+        embeds=embeds_tokens(model),
+    )
     train, part = data.train, data.part
+<<<<<<< HEAD
+    if isinstance(model, str):
+        check_token_model(model, [part, *([data.validation] if data.validation else []), *data.tests.values()])
+=======
     name = model if isinstance(model, str) else None
     given = experiment.model_dump(include=experiment.model_fields_set)
     choice = defaults.choose(train.kind, train.shape, len(train), model=name, given=given)
     model, experiment = choice.model or model, experiment.model_copy(update=choice.settings)
+>>>>>>> main
     if augment is None:
         augment = can_augment(part)
     processes = Processes(experiment.mixed_precision, not torch.cuda.is_available(), trackers, run_dir)
@@ -278,7 +313,13 @@ def prepare(
         "model": model if isinstance(model, str) else type(networks[0]).__name__,
         "built": isinstance(model, str),
         "parameters": sum(p.numel() for p in networks[0].parameters()),
-        "inputs": {"kind": part.kind, "shape": list(part.shape), "mean": part.mean, "std": part.std},
+        "inputs": {
+            "kind": part.kind,
+            "shape": list(part.shape),
+            "mean": part.mean,
+            "std": part.std,
+            **({"tokens": part.inputs.encoding} if part.kind == "tokens" else {}),
+        },
         "experiment": experiment.model_dump(mode="json", exclude={"stop_after", "keep_every"}),
         "settings": chosen.settings.model_dump(mode="json"),
         "validation": validation,
@@ -335,13 +376,14 @@ def build_method(method: str | type[Method] | Method, settings: dict[str, Any]) 
     return kind(own), experiment, getattr(kind, "name", kind.__name__)
 
 
-def as_examples(data: Any, labels: Any = None, like: Examples | None = None) -> Examples:
+def as_examples(data: Any, labels: Any = None, like: Examples | None = None, *, embeds: bool = False) -> Examples:
     """Whatever the user has as `Examples`; with the classes and the normalisation of others, where they are given.
 
     Args:
-        data: a map-style dataset of (x, y), a pair of arrays, or `Examples`.
+        data: a map-style dataset of (x, y), a pair of arrays or of texts and labels, or `Examples`.
         labels: one an example, in place of the data's own.
-        like: examples whose classes and normalisation hold for these too.
+        like: examples whose classes, normalisation and way from texts to tokens hold for these too.
+        embeds: whether whole numbers are token ids, as they are for networks that embed them.
 
     Example:
         >>> as_examples((np.zeros((4, 2), np.float32), ["a", "b", "a", "b"])).classes
@@ -350,14 +392,29 @@ def as_examples(data: Any, labels: Any = None, like: Examples | None = None) -> 
     if isinstance(data, Examples):
         return data if labels is None else data.with_labels(codes(labels, data))
     classes = None if like is None else like.classes
+    ids = embeds if like is None else like.kind == "tokens"
+    encoding = like.inputs.encoding if like is not None and like.kind == "tokens" else None
+    if is_text(data) and labels is not None:
+        data = (data, labels)
+    tensors: Any = getattr(data, "tensors", ())
+    if ids and type(data).__name__ == "TensorDataset" and len(tensors) == 2 and are_ids(tensors[0]):
+        data = tensors
     if isinstance(data, tuple) and len(data) == 2:
         given = data[1] if labels is None else labels
+        if is_text(data[0]):
+            return from_texts(data[0], given, classes=classes, encoding=encoding)
+        if ids and (are_ids(data[0]) or isinstance(data[0], list)):
+            return from_tokens(data[0], given, classes=classes)
         if like is None:
             return from_arrays(data[0], given)
         return from_arrays(
             data[0], given, classes=classes, mean=like.mean, std=like.std, normalise=False, where="the labels"
         )
-    return from_dataset(data, labels, classes)
+    found = from_dataset(data, labels, classes)
+    if found.kind == "dataset" and isinstance(first_input(data), str):
+        texts = [input_of(item) for item in items(data, range(len(data)))]
+        return dataclasses.replace(found, inputs=from_texts(texts, encoding=encoding).inputs, kind="tokens")
+    return found
 
 
 def test_sets(given: Any, train: Examples) -> dict[str, Examples]:
@@ -390,6 +447,55 @@ def codes(labels: Any, examples: Examples) -> NDArray[np.int64]:
     if len(values) != len(examples):
         raise InputError(f"there are {len(values)} labels for {len(examples)} examples: give one label an example")
     return encode_labels(values, examples.classes)[0]
+
+
+def embeds_tokens(model: nn.Module | str | Callable[[], nn.Module]) -> bool:
+    """Whether a network takes whole numbers as token ids: it has an embedding.
+
+    Example:
+        >>> embeds_tokens("text"), embeds_tokens("mlp"), embeds_tokens(nn.Sequential(nn.Embedding(9, 2), nn.Flatten()))
+        (True, False, True)
+    """
+    if isinstance(model, str):
+        return model == TOKEN_MODEL
+    if not isinstance(model, nn.Module):
+        with seeding.seeded(0, "weights"):  # no random number outside is used up
+            model = model()
+    return isinstance(model, nn.Module) and any(isinstance(part, EMBEDDINGS) for part in model.modules())
+
+
+def check_token_model(model: str, sets: Sequence[Examples]) -> None:
+    """Texts and token ids go to the network for them, and nothing else does."""
+    kinds = {examples.kind for examples in sets}
+    if "tokens" in kinds and model != TOKEN_MODEL:
+        raise InputError(
+            f"the examples are texts or token ids, which {model} cannot take: use the model {TOKEN_MODEL}",
+            code="model-for-tokens",
+        )
+    if model == TOKEN_MODEL and kinds != {"tokens"}:
+        raise InputError(
+            f"the model {TOKEN_MODEL} takes texts or token ids, but the examples are {', '.join(sorted(kinds))}: give "
+            "strings or whole numbers, or use another model",
+            code="model-for-tokens",
+        )
+    for examples in sets[1:] if "tokens" in kinds else ():
+        if examples.inputs.vocabulary > sets[0].inputs.vocabulary:
+            raise InputError(
+                f"a test or validation set holds the token id {examples.inputs.vocabulary - 1:,}, but the largest that "
+                f"is trained on is {sets[0].inputs.vocabulary - 1:,}: make the ids of all sets alike",
+                code="token-id-range",
+            )
+
+
+def text_excerpt(text: str) -> str:
+    """The beginning of a text in one line, for the audit.
+
+    Example:
+        >>> text_excerpt("so\\n good " + 300 * "!")[-4:], len(text_excerpt(300 * "a"))
+        ('!!!…', 281)
+    """
+    line = " ".join(text[: 4 * EXCERPT].encode("utf-8", "replace").decode().split())  # half a character has no UTF-8
+    return line if len(line) <= EXCERPT and len(text) <= 4 * EXCERPT else f"{line[:EXCERPT]}…"
 
 
 def maker(

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
+from crust.data.text import check_texts, from_texts, is_text
 from crust.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,12 +31,18 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that is not fooled by wrong labels in its training data, and says which they are.
 
     Columns are standardised inside, so that no scaler is needed; missing values must be filled in before. Arrays of
-    more than two dimensions are images, (n, height, width) or (n, height, width, channels).
+    more than two dimensions are images, (n, height, width) or (n, height, width, channels). A list, a Series or an
+    array of strings are texts: they become hashed words, for the network `text`, and AdamW trains it.
 
     Args:
+<<<<<<< HEAD
+        model: the name of a network (`crust.models`), a network that returns logits, which is copied and not changed,
+            or a function `(in_shape, classes)` that makes one; texts get `text` in place of `mlp`.
+=======
         model: "auto" for what fits kind and size of the data (`crust.defaults`), the name of a network
             (`crust.models`), a network that returns logits, which is copied and not changed, or a function
             `(in_shape, classes)` that makes one.
+>>>>>>> main
         method: see `crust methods`.
         epochs: passes over the training data, or over what is chosen of it; None: what fits the data.
         batch_size: examples a step; None: what fits the data.
@@ -48,7 +55,7 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes:
         classes_: the classes, sorted.
-        n_features_in_: the number of columns.
+        n_features_in_: the number of columns; texts have none.
         model_: the trained network; it takes standardised columns, in float64 where it was built by name.
         history_: one dictionary an epoch.
         audit_: a pandas DataFrame, one row a training example, in its order.
@@ -91,19 +98,20 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Train on examples of which some labels may be wrong.
 
         Args:
-            X: (n, d) columns of numbers, or images.
+            X: (n, d) columns of numbers, or images, or texts.
             y: one label an example: numbers or text.
         """
         from crust.fitting import fit
 
-        X, y = validate_data(self, X, y, allow_nd=True)
+        texts = is_text(X)
+        X, y = self._checked_texts(X, y) if texts else validate_data(self, X, y, allow_nd=True)
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise InputError(
                 f"y holds one class only, {classes[0].item()!r}: training needs at least two", code="one-class"
             )
-        self.classes_, self._shape = classes, X.shape[1:]
+        self.classes_, self._shape = classes, None if texts else X.shape[1:]
         seed = int(check_random_state(self.random_state).randint(2**31))
         examples = self._examples(X, codes)
         named = {name: getattr(self, name) for name in ("epochs", "batch_size", "learning_rate")}
@@ -111,7 +119,11 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "method": self.method,
             "validation": self.validation,
             "seed": seed,
+<<<<<<< HEAD
+            **({"optimizer": "adamw"} if texts else {}),
+=======
             **{name: value for name, value in named.items() if value is not None},
+>>>>>>> main
             **(self.settings or {}),
         }
         self._keep(fit(self._model(examples, seed), examples, **options))
@@ -125,19 +137,22 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from crust.training.evaluation import probabilities_of
 
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, allow_nd=True)
-        if X.shape[1:] != self._shape:
+        if self._shape is None:
+            if not is_text(X):
+                raise InputError("X holds no texts, but those trained on were: give strings", code="other-data")
+        elif (X := validate_data(self, X, reset=False, allow_nd=True)).shape[1:] != self._shape:
             raise InputError(
                 f"X has examples of shape {X.shape[1:]}, but those trained on had {self._shape}", code="input-shape"
             )
         wide = next(self.model_.parameters()).dtype == torch.float64
         pieces: Iterable[tuple[torch.Tensor, Any]]
-        if wide and X.ndim == 2:  # all of the way in float64: what an example gets does not depend on its neighbours
+        if wide and self._shape is not None and X.ndim == 2:
+            # all of the way in float64: what an example gets does not depend on its neighbours
             rows = torch.from_numpy(self._standardised(X))
             pieces = ((rows[first : first + ROWS], None) for first in range(0, len(rows), ROWS))
         else:
             parts = batches(self._examples(X, None), None, ROWS)
-            pieces = ((x.double() if wide else x, index) for x, index in parts)
+            pieces = ((x.double() if wide and x.is_floating_point() else x, index) for x, index in parts)
         return probabilities_of(self.model_, pieces)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -147,11 +162,31 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # ------------------------------------------------------------ parts
 
+<<<<<<< HEAD
+    def _share(self, n: int) -> float:
+        if self.validation == "auto":
+            return 0.1 if n >= ENOUGH else 0.0
+        return self.validation
+
+    def _checked_texts(self, X: Any, y: Any) -> tuple[list[str], NDArray[Any]]:
+        if y is None:
+            raise InputError("y is missing: give one label a text", code="label-count")
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        for name in ("n_features_in_", "feature_names_in_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        return check_texts(X), y
+
+    def _examples(self, X: Any, codes: NDArray[np.int64] | None) -> Examples:
+=======
     def _examples(self, X: NDArray[Any], codes: NDArray[np.int64] | None) -> Examples:
+>>>>>>> main
         """Columns standardised in float64, images as `from_arrays` takes them; while fitting also learns how."""
         from crust.data import Examples, from_arrays
 
         names = list(range(len(self.classes_)))
+        if self._shape is None:
+            return from_texts(X, codes, classes=names)
         if X.ndim > 2:
             if codes is not None:
                 found = from_arrays(X, codes, classes=names)
@@ -177,8 +212,13 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from crust import defaults
         from crust._util.seeding import seeded
 
+<<<<<<< HEAD
+        if self._shape is None and self.model == "mlp":
+            return "text"
+=======
         if self.model == defaults.AUTO:
             return str(defaults.choose(examples.kind, examples.shape, len(examples)).model)
+>>>>>>> main
         if isinstance(self.model, (str, nn.Module)):
             return self.model
         if not callable(self.model):

@@ -199,7 +199,7 @@ def test_numbers_beside_empty_cells_stay_numbers(tmp_path):
         ("index,corrected\n9,cat\n", "row 0 of a.csv names the example 9, which the audit does not have"),
         ("index,corrected\nx,cat\n", "row 0 of a.csv names the example 'x'"),
         ("index,corrected\n0,cow\n", "unknown class in row 0 of a.csv 'cow': use one of cat, dog"),
-        ("index,corrected\n0,cat\n0,dog\n", "row 1 of a.csv corrects example 0 a second time"),
+        ("index,corrected\n0,cat\n0,dog\n", "row 1 of a.csv corrects 0 again"),
         ("id,corrected\nz,cat\n", "row 0 of a.csv names 'z', which the audit does not have"),
         ("index,id,corrected\n0,b,cat\n", "names example 0 and 'b', which is example 1"),
         ("name,corrected\n0,cat\n", "a.csv has the columns name, corrected: corrections need index"),

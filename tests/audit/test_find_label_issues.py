@@ -128,10 +128,10 @@ def _linear_answer(x, labels, classes):
     [
         (Y, {}, "neither pred_probs nor features are given: give one of them"),
         (Y, {"pred_probs": P, "features": P}, "pred_probs and features are both given"),
-        (Y, {"pred_probs": P[:3]}, "there are 4 labels for 3 rows of probabilities"),
+        (Y, {"pred_probs": P[:3]}, "4 labels for 3 probabilities"),
         (Y, {"features": P[:3]}, "there are 4 labels for 3 rows of the features"),
-        (Y, {"pred_probs": P * 1.2}, "row 0 of the probabilities holds 1.08, which is above one"),
-        (Y, {"pred_probs": P * 0.8}, "row 0 of the probabilities sums to 0.8, not to one"),
+        (Y, {"pred_probs": P * 1.2}, "row 0 of the probabilities is above one, 1.08"),
+        (Y, {"pred_probs": P * 0.8}, "row 0 of probabilities sums to 0.8"),
         (Y, {"pred_probs": P - 0.2}, "row 0 of the probabilities holds -0.1, which is negative"),
         (Y, {"pred_probs": np.where(P == 0.7, np.nan, P)}, "row 1, column 1 of the probabilities holds nan"),
         (Y, {"features": np.where(P == 0.7, np.inf, P)}, "row 1, column 1 of the features holds inf"),

@@ -71,7 +71,7 @@ def test_tables_have_quotes_only_where_they_need_them(tmp_path):
 
 def test_a_list_that_does_not_read_back_stops_before_the_moves(tmp_path, monkeypatch):
     monkeypatch.setattr(moving, "read_moves", lambda path: [])
-    with pytest.raises(InputError, match="does not hold the moves as they were written: nothing was moved"):
+    with pytest.raises(InputError, match="was not written as meant: nothing was moved"):
         write_moves([Move(0, "cat/a.jpg", "dog/a.jpg")], tmp_path / "moves.csv")
 
 

@@ -82,7 +82,7 @@ def test_an_audit_from_files(here, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("", "there is nothing to audit: name the folder of a run, or give --probs or --features"),
+        ("", "there is nothing to audit: name a run, or give --probs or --features"),
         ("nowhere", "there is no folder nowhere: give the folder of a run"),
         (".", "holds no run: give the folder of one"),
         ("--probs all.npz:p", "--probs needs labels: give --labels FILE"),
@@ -90,7 +90,7 @@ def test_an_audit_from_files(here, capsys):
         ("run --labels all.npz:y", "--labels and the run run are two audits"),
         ("--probs all.npz:p --features all.npz:x --labels all.npz:y", "--probs and --features are both given"),
         ("--probs all.npz:p --labels all.npz:short", "all.npz:short holds 80 labels, but all.npz:p has 90 rows"),
-        ("--probs bad.npz:sum --labels all.npz:y", "sums to 0.5, not to one"),
+        ("--probs bad.npz:sum --labels all.npz:y", "sums to 0.5"),
         ("--probs bad.npz:nan --labels all.npz:y", "of the probabilities holds nan: give finite numbers"),
         ("--probs none.npy --labels all.npz:y", "there is no file none.npy"),
         ("--probs all.npz:p --labels all.npz:y -o all.npz", "the name must end in .csv or .parquet"),

@@ -164,7 +164,7 @@ def test_what_is_not_from_a_demo_is_not_touched(here, capsys, name):
     assert call("demo --epochs 1 -o src") == 2
     shown = capsys.readouterr()
     assert shown.err.count("\n") == 1
-    assert "is there already and not from a demo: choose another folder with -o" in shown.err
+    assert "is not from a demo: choose another folder with -o" in shown.err
     assert path.read_text() == "mine"
     assert not (here / "src/demo.json").exists()
 

@@ -120,7 +120,7 @@ def test_a_report_without_a_run(here, capsys):
     np.save("features.npy", rng.normal(size=(30, 4)))
     (here / "texts.txt").write_text("".join(f"text <{i}>\n" for i in range(30)))
     words = "report --probs probs.npy --labels labels.npy"
-    said(capsys, words, r"does not know where to go: name a file with -o report.html")
+    said(capsys, words, r"needs a place: give -o report.html")
     assert call(f"{words} -o a.html") == 0
     assert capsys.readouterr().out == "look at: a.html\n"
     assert packed("a.html")["rows"] == packed("a.html")["pictures"] == {}
@@ -216,7 +216,7 @@ def test_image_folders_get_a_list_and_move_only_when_asked(here, capsys):
     store = Store("images-run/review.sqlite", run_key(table, classes))
     store.decide([Change(1, 0, "relabel", 1)], who="first")
     store.close()
-    said(capsys, "apply images-run --move", "lists other moves, and some of them are made")
+    said(capsys, "apply images-run --move", "lists other moves, some of them made")
     assert call("apply images-run --move-back") == 0
     assert "2 files moved back" in capsys.readouterr().out
     assert sorted(path.name for path in Path("images/cat").iterdir()) == before
@@ -242,7 +242,7 @@ def test_what_cannot_be_applied(here, capsys):
     said(capsys, "apply csv-run nothing", "there are no corrections nothing: give a .csv or .parquet file")
     said(capsys, "apply images-run --move --move-back", "leave out --move and the corrections")
     said(capsys, "apply csv-run --move-back", "was not trained on an image folder")
-    said(capsys, "apply images-run --move-back", "there is no list of moves")
+    said(capsys, "apply images-run --move-back", "there is no list")
     (here / "bad.csv").write_text("index,corrected\n99,dog\n")
     said(capsys, "apply csv-run bad.csv", r"row 0 of bad.csv names the example 99")
     (here / "same.csv").write_text("index,corrected\n0,cat\n")

@@ -92,13 +92,13 @@ def test_other_data_and_networks(grid):
         ("labels: true\nmethod: erm\nepochs: many\n", "line 3: setting epochs is 'many'"),
         ("labels: true\nmethod: erm\nlr_milestones: [[0.5], [2]]\n", "line 3: setting lr_milestones"),
         ("labels: true\nmethod: erm\nepochs: []\n", "line 3: the list of epochs is empty"),
-        ("labels: true\nmethod: erm\nseeds: 0\n", "line 3: seeds is 0: give how many, such as 3, or a list"),
+        ("labels: true\nmethod: erm\nseeds: 0\n", "line 3: seeds is 0: give how many, as in 3, or a list"),
         ("labels: true\nmethod: erm\nseeds: [a]\n", r"line 3: seeds is \['a'\]"),
-        ("labels: true\nmethod: erm\nseed: 1\n", "line 3: seed is called seeds here"),
+        ("labels: true\nmethod: erm\nseed: 1\n", "line 3: seed is called seeds"),
         ("labels: true\nmethod: erm\nscale: tiny\n", "line 3: unknown scale 'tiny'"),
         ("labels: true\nmethod: erm\nstop_after: 1\n", "line 3: unknown name 'stop_after'"),
-        ("labels: true\nruns: {method: erm}\n", "line 2: runs is no list of blocks"),
-        ("labels: true\nruns: []\n", "line 2: runs is no list of blocks"),
+        ("labels: true\nruns: {method: erm}\n", "line 2: runs is no list"),
+        ("labels: true\nruns: []\n", "line 2: runs is no list"),
     ],
 )
 def test_wrong_grids_get_a_sentence_with_the_line(grid, text, sentence):

@@ -78,9 +78,7 @@ def test_a_file_that_is_named_and_holds_none(tmp_path, monkeypatch, capsys, capl
     monkeypatch.chdir(tmp_path)
     Path("grid.csv").write_text("row,column\nerm,true\ncrust,true\n")
     assert call("reproduce figure1 --scale smoke --results grid.csv --dry-run") == 2
-    assert capsys.readouterr().err == (
-        "crust: grid.csv holds no results: name a .jsonl file of them, or a folder of such files\n"
-    )
+    assert capsys.readouterr().err == ("crust: grid.csv holds no results: name a .jsonl file of them, or a folder\n")
     Path("empty.jsonl").write_text("\n")
     assert read_results("empty.jsonl", named=True) == []
     Path("cut.jsonl").write_text('{"key": "a')  # a file of our own may be no more than this

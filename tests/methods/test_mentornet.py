@@ -277,7 +277,7 @@ def test_the_rate_is_estimated_by_default_and_chooses_the_percentile():
 
 
 def test_dd_says_what_it_needs():
-    with pytest.raises(InputError, match="true labels of some examples: allow it a clean_share"):
+    with pytest.raises(InputError, match="some true labels: set a clean_share"):
         method(variant="dd")
     with pytest.raises(InputError, match="variant dd needs true labels: give true_labels, or use another variant"):
         fit("mentornet", variant="dd", clean_share=0.2)  # before anything is estimated

@@ -83,10 +83,10 @@ def test_words():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"weights": [1]}, "weights has shape (1,), but it must have shape (2,)"),
+        ({"weights": [1]}, "weights has shape (1,), but it must be (2,)"),
         ({"gains": [[1.0, 2.0]]}, "gains has shape (1, 2)"),
-        ({"distances": [0.0]}, "distances has shape (1,), but it must have shape (3,)"),
-        ({"indices": [[1, 2]]}, "indices has shape (1, 2), but it must have shape (k,)"),
+        ({"distances": [0.0]}, "distances has shape (1,), but it must be (3,)"),
+        ({"indices": [[1, 2]]}, "indices has shape (1, 2), but it must be (k,)"),
         ({"groups": ["a"]}, "groups has shape (1,)"),
         ({"groups": [0.5, 1.5]}, "groups has type float64"),
     ],
@@ -298,7 +298,7 @@ def rewritten(path, change):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda columns, about: about.update(format=99, version="9.0"), "written by crust 9.0, which is newer"),
+        (lambda columns, about: about.update(format=99, version="9.0"), "is of newer crust 9.0"),
         (lambda columns, about: about.update(what="audit"), "does not hold together"),
         (lambda columns, about: about.update(k=4), "does not hold together"),
         (lambda columns, about: about.update(n=21), "does not hold together"),

@@ -6,11 +6,6 @@ from crust.audit.find_label_issues import find_label_issues
 from crust.audit.label_quality import audit_table, estimate_noise_matrix
 
 __all__ = [
-    "audit_table",
-    "class_summary",
-    "conflicting_duplicates",
-    "duplicates",
-    "estimate_noise_matrix",
-    "find_label_issues",
-    "overlapping_classes",
-]
+    "audit_table", "class_summary", "conflicting_duplicates", "duplicates", "estimate_noise_matrix",
+    "find_label_issues", "overlapping_classes",
+]  # fmt: skip

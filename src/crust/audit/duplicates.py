@@ -17,7 +17,7 @@ def duplicates(parts: Iterable[tuple[Any, NDArray[np.int64]]]) -> dict[int, int]
     """Examples that were there before: for each its position, and that of the first one like it.
 
     Args:
-        parts: inputs, as arrays or tensors, one row an example, and their positions in the training set.
+        parts: inputs, as a tensor or one array an example, and their positions in the training set.
 
     Returns:
         Only those that are the same as an earlier one.
@@ -28,7 +28,7 @@ def duplicates(parts: Iterable[tuple[Any, NDArray[np.int64]]]) -> dict[int, int]
     """
     seen: dict[bytes, list[int]] = {}
     for inputs, index in parts:
-        rows = inputs.detach().cpu().numpy() if hasattr(inputs, "detach") else np.asarray(inputs)
+        rows = inputs.detach().cpu().numpy() if hasattr(inputs, "detach") else inputs
         for row, position in zip(rows, index.tolist(), strict=True):
             seen.setdefault(hashlib.blake2b(row.tobytes(), digest_size=16).digest(), []).append(position)
     groups = [sorted(group) for group in seen.values() if len(group) > 1]
@@ -52,14 +52,8 @@ def conflicting_duplicates(table: pd.DataFrame) -> pd.DataFrame:
         >>> conflicting_duplicates(table)[["duplicate_of", "index", "given_label"]].values.tolist()
         [[0, 0, 'a'], [0, 1, 'b']]
     """
-    names = [
-        "duplicate_of",
-        "index",
-        *(["id"] if "id" in table else []),
-        "given_label",
-        "predicted_label",
-        "label_quality",
-    ]
+    labels = ["given_label", "predicted_label", "label_quality"]
+    names = ["duplicate_of", "index", *(["id"] if "id" in table else []), *labels]
     if "duplicate_of" not in table:
         return table.iloc[:0].assign(duplicate_of=[])[names]
     first = table["duplicate_of"].where(table["duplicate_of"] >= 0, table["index"])

@@ -57,10 +57,7 @@ def find_label_issues(
         p = _probabilities(pred_probs)
         codes, classes = _encode(labels, pred_probs, p.shape[1])
         if len(codes) != len(p):
-            raise InputError(
-                f"there are {len(codes)} labels for {len(p)} rows of probabilities: give one label a row",
-                code="labels-length",
-            )
+            raise InputError(f"{len(codes)} labels for {len(p)} probabilities: give one a row", code="labels-length")
     p = balanced(p, class_factors(p, codes))
     rows = np.arange(len(codes))
     given = p[rows, codes]
@@ -98,17 +95,14 @@ def _one_each(labels: Any) -> Any:
         values = np.array([[]])
     several = (list, tuple, set, frozenset, dict, np.ndarray)
     if values.ndim != 1 or (values.dtype.kind == "O" and any(isinstance(value, several) for value in values)):
-        raise InputError(
-            "the labels are not one an example: several labels an example cannot be audited, so give one",
-            code="labels-shape",
-        )
+        raise InputError("the labels are several an example, which cannot be audited: give one", code="labels-shape")
     for row, value in enumerate(values if values.dtype.kind in "SO" else ()):
         if isinstance(value, bytes):
             try:
                 value.decode()
             except UnicodeDecodeError:
                 raise InputError(
-                    f"label {bytes(value)!r} in row {row} is not UTF-8: give it as text", code="not-utf8"
+                    f"label {bytes(value)!r} in row {row} is no UTF-8: give text", code="not-utf8"
                 ) from None
     return labels
 
@@ -150,15 +144,13 @@ def _probabilities(probs: Any) -> NDArray[np.float64]:
         if bad.any():
             row, column = np.argwhere(bad)[0]
             raise InputError(
-                f"row {row} of the probabilities holds {p[row, column]:g}, which is {what}: use a softmax",
-                code="not-probabilities",
+                f"row {row} of the probabilities is {what}, {p[row, column]:g}: use softmax", code="not-probabilities"
             )
     total = p.sum(axis=1)
     off = np.flatnonzero(np.abs(total - 1) > SUM)
     if off.size:
         raise InputError(
-            f"row {off[0]} of the probabilities sums to {total[off[0]]:.3g}, not to one: use a softmax",
-            code="not-probabilities",
+            f"row {off[0]} of probabilities sums to {total[off[0]]:.3g}: use softmax", code="not-probabilities"
         )
     return np.maximum(p, 0)
 
@@ -173,23 +165,17 @@ def _numbers(values: Any, what: str, n: int | None = None) -> NDArray[np.float64
             raise TypeError("complex numbers")
         found = found.astype(np.float64)
     except (TypeError, ValueError):
-        raise InputError(
-            f"{what} are not all numbers: give a matrix of numbers, one row an example", code="not-numbers"
-        ) from None
+        raise InputError(f"{what} are not all numbers: give a matrix, one row an example", code="not-numbers") from None
     if found.ndim != 2:
         raise InputError(f"{what} have shape {found.shape}: give one row an example, shape (n, columns)", code="shape")
     if not found.size:
         raise InputError(f"{what} are empty, shape {found.shape}: give at least one row and one column", code="empty")
     if n is not None and len(found) != n:
-        raise InputError(
-            f"there are {n} labels for {len(found)} rows of {what}: give one label a row", code="labels-length"
-        )
+        raise InputError(f"there are {n} labels for {len(found)} rows of {what}: give one a row", code="labels-length")
     bad = np.argwhere(~np.isfinite(found))
     if len(bad):
-        row, column = bad[0]
-        raise InputError(
-            f"row {row}, column {column} of {what} holds {found[row, column]}: give finite numbers", code="not-finite"
-        )
+        i, j = bad[0]
+        raise InputError(f"row {i}, column {j} of {what} holds {found[i, j]}: give finite numbers", code="not-finite")
     return found
 
 

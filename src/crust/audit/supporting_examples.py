@@ -1,7 +1,5 @@
 """The evidence: which of the examples that a run has trusted it sees most alike."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

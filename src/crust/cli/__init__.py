@@ -1,7 +1,5 @@
 """The command `crust`: parse, call the library, print. Errors become one line, never a traceback."""
 
-from __future__ import annotations
-
 import sys
 from typing import NoReturn
 

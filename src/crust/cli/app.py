@@ -1,10 +1,9 @@
 """The tree of commands. Each lives in a file of its own and imports what it needs when it runs."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from crust import __version__
 from crust.cli.apply import apply_command
@@ -47,7 +46,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _main_options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and stop.")
+        bool, Option("--version", callback=_show_version, is_eager=True, help="Show the version and stop.")
     ] = False,
 ) -> None: ...
 
@@ -62,18 +61,14 @@ app.command("report", epilog=_example("crust report runs/a",
             "crust report --features embeddings.npy --labels labels.npy --data texts.txt -o report.html",
             ))(report_command)  # fmt: skip
 app.command("verify", epilog=_example("crust verify runs/a"))(verify_command)
-app.command("review", epilog=_example("crust review runs/a", "crust review runs/a --export corrections.csv"))(
-    review_command
-)
+REVIEW = _example("crust review runs/a", "crust review runs/a --export corrections.csv")
+app.command("review", epilog=REVIEW)(review_command)
 app.command("apply", epilog=_example("crust apply runs/a -o corrected.csv", "crust apply runs/a corrections.csv",
             "crust apply runs/a --move"))(apply_command)  # fmt: skip
-app.command("select", epilog=_example(SELECT, "crust select shards/ -k 1000 --engine ray --address 10.0.0.1:6379"))(
-    select_command
-)
+SHARDS = "crust select shards/ -k 1000 --engine ray --address 10.0.0.1:6379"
+app.command("select", epilog=_example(SELECT, SHARDS))(select_command)
 app.command("theory", epilog=_example("crust theory runs/a --epochs 0,10,40"))(theory_command)
-app.command(
-    "reproduce",
-    epilog=_example("crust reproduce table1 --scale cpu --dry-run", "crust reproduce --grid grid.yaml --jobs 2"),
-)(reproduce_command)
+REPRODUCE = _example("crust reproduce table1 --scale cpu --dry-run", "crust reproduce --grid grid.yaml --jobs 2")
+app.command("reproduce", epilog=REPRODUCE)(reproduce_command)
 app.command("methods", epilog=_example("crust methods crust"))(methods_command)
 app.command("demo", epilog=_example("crust demo -o demo-output"))(demo_command)

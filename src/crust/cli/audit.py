@@ -1,24 +1,23 @@
 """`crust audit`: the labels of the lowest quality, of a run, or of probabilities or features in files."""
 
-from __future__ import annotations
-
 import logging
 import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from crust._util.output_files import check_output, write_table
 from crust.cli.formatting import percent, show_log, text_table, visible
 from crust.errors import InputError
 
-PROBS = typer.Option(
+PROBS = Option(
     help="Without a run: out-of-sample probabilities, a column a class (.npy, .npz:KEY, .csv, .parquet).",
     metavar="FILE",
 )
-FEATURES = typer.Option(help="Without a run: features, such as embeddings.", metavar="FILE")
-LABELS = typer.Option(help="The labels that belong to --probs or --features.", metavar="FILE:KEY")
+FEATURES = Option(help="Without a run: features, such as embeddings.", metavar="FILE")
+LABELS = Option(help="The labels that belong to --probs or --features.", metavar="FILE:KEY")
 
 MATRIX = 12  # up to so many classes the whole matrix is shown
 PAIRS = 15
@@ -27,17 +26,13 @@ TWINS = 5
 
 
 def audit_command(
-    run: Annotated[
-        Path | None, typer.Argument(help="Folder of a finished run.", metavar="RUN", show_default=False)
-    ] = None,
-    top: Annotated[int, typer.Option(help="How many of the worst labels to show.", min=0)] = 20,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write all, worst first, here (.csv or .parquet).")
-    ] = None,
+    run: Annotated[Path | None, Argument(help="Folder of a finished run.", metavar="RUN", show_default=False)] = None,
+    top: Annotated[int, Option(help="How many of the worst labels to show.", min=0)] = 20,
+    output: Annotated[Path | None, Option("-o", "--output", help="Write all, worst first (.csv or .parquet).")] = None,
     probs: Annotated[str | None, PROBS] = None,
     features: Annotated[str | None, FEATURES] = None,
     labels: Annotated[str | None, LABELS] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    quiet: Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Show the labels of the lowest quality, how many differ from the predicted ones, and which classes are mixed."""
     show_log(logging.ERROR if quiet else logging.WARNING)
@@ -73,13 +68,9 @@ def check_sources(run: Path | None, probs: str | None, features: str | None, lab
             raise InputError(f"{files[0]} and the run {run} are two audits: give one of them", code="options-exclude")
         return
     if not files:
-        raise InputError(
-            "there is nothing to audit: name the folder of a run, or give --probs or --features", code="nothing-to-do"
-        )
+        raise InputError("there is nothing to audit: name a run, or give --probs or --features", code="nothing-to-do")
     if files == ["--labels"]:
-        raise InputError(
-            "--labels alone cannot be judged: give --probs or --features with them", code="options-missing"
-        )
+        raise InputError("--labels alone cannot be judged: give --probs or --features too", code="options-missing")
 
 
 def _what_next(run: Path | None, probs: str | None, features: str | None, labels: str | None, verified: bool) -> str:
@@ -97,9 +88,7 @@ def _what_next(run: Path | None, probs: str | None, features: str | None, labels
 def audit_files(probs: str | None, features: str | None, labels: str | None, quiet: bool) -> tuple[Any, list[Any]]:
     """The table and the classes of an audit without training."""
     if labels is None:
-        raise InputError(
-            f"--{'probs' if probs is not None else 'features'} needs labels: give --labels FILE", code="options-missing"
-        )
+        raise InputError(f"--{'probs' if probs else 'features'} needs labels: give --labels", code="options-missing")
     if probs is not None and features is not None:
         raise InputError("--probs and --features are both given: give one of them", code="options-exclude")
 
@@ -111,10 +100,7 @@ def audit_files(probs: str | None, features: str | None, labels: str | None, qui
     given = _read_probabilities(probs) if probs is not None else read_matrix(str(features))
     if len(values) != len(given):
         other = Path(str(probs or features)).name
-        raise InputError(
-            f"{where} holds {len(values)} labels, but {other} has {len(given)} rows: give one label a row",
-            code="labels-length",
-        )
+        raise InputError(f"{where} has {len(values)} labels, {other} {len(given)} rows: give one", code="labels-length")
     if probs is not None:
         table = find_label_issues(_as_column_names(values, labels, given), given)
     else:
@@ -243,15 +229,13 @@ def _pairs_table(matrix: Any, classes: list[Any]) -> Any:
 
 
 def _classes_table(view: Any) -> Any:
-    few = (
-        view if len(view) <= CLASSES else view.sort_values("label_noise", ascending=False, kind="stable").head(CLASSES)
-    )
+    noisiest = view.sort_values("label_noise", ascending=False, kind="stable").head(CLASSES)
+    few = view if len(view) <= CLASSES else noisiest
     title = "class by class" if len(few) == len(view) else f"the {CLASSES} noisiest of {len(view)} classes"
     rows = []
     for row in few.to_dict("records"):
-        noisy, missed = (
-            percent(None if row[name] != row[name] else row[name]) for name in ("label_noise", "inverse_label_noise")
-        )
+        shares = [row[name] for name in ("label_noise", "inverse_label_noise")]
+        noisy, missed = (percent(None if share != share else share) for share in shares)
         rows.append((row["label"], f"{row['n_given']:,}", noisy, f"{row['n_predicted']:,}", missed))
     heads = ("", "labelled", "of these label issues", "predicted", "of these labelled otherwise")
     return text_table(heads, rows, title=title)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from crust.cli.formatting import StoppedByUser, duration, show_log, text_table
 from crust.cli.train import train_by_recipe
@@ -29,10 +30,10 @@ MARK = "demo.json"  # what was measured; and it says that the folder is ours, so
 
 
 def demo_command(
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the runs and report.html.")] = FOLDER,
-    epochs: Annotated[int, typer.Option(help="Of each of the two runs.", min=1)] = EPOCHS,
-    seed: Annotated[int, typer.Option(help="Of everything random: the wrong labels, the networks.", min=0)] = 0,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    output: Annotated[Path, Option("-o", "--output", help="Folder for the runs and report.html.")] = FOLDER,
+    epochs: Annotated[int, Option(help="Of each of the two runs.", min=1)] = EPOCHS,
+    seed: Annotated[int, Option(help="Of everything random: the wrong labels, the networks.", min=0)] = 0,
+    quiet: Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Train on handwritten digits with 40 % wrong labels, plainly and by crust, and compare: under three minutes."""
     show_log(logging.ERROR if quiet else logging.WARNING)
@@ -79,10 +80,7 @@ def _clear(folder: Path, settings: dict[str, Any]) -> None:
     ours = (folder / MARK).is_file()
     for name in (*METHODS, REPORT):
         if (folder / name).exists() and not ours:
-            raise InputError(
-                f"{folder / name} is there already and not from a demo: choose another folder with -o",
-                code="output-taken",
-            )
+            raise InputError(f"{folder / name} is not from a demo: choose another folder with -o", code="output-taken")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name in METHODS:

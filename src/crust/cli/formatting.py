@@ -6,7 +6,7 @@ import logging
 import re
 import sys
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -96,9 +96,8 @@ def text_table(
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", show_footer=bool(footer))
     for number, head in enumerate(heads):
         last = footer[number] if footer else ""
-        table.add_column(
-            escape(visible(head)), last, justify="left" if head in left else "right", no_wrap=head in whole
-        )
+        side: Literal["left", "right"] = "left" if head in left else "right"
+        table.add_column(escape(visible(head)), last, justify=side, no_wrap=head in whole)
     for row in rows:
         table.add_row(*(escape(visible(cell)) for cell in row))
     return table

@@ -1,18 +1,16 @@
 """`crust methods`: what there is to train with, and every setting."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-import typer
+from typer import Argument
 
 from crust.cli.formatting import text_table
 from crust.errors import choices
 
 
 def methods_command(
-    name: Annotated[str | None, typer.Argument(help="One method, with all its settings.", show_default=False)] = None,
+    name: Annotated[str | None, Argument(help="One method, with all its settings.", show_default=False)] = None,
 ) -> None:
     """List the training methods; of one of them, every setting with its default."""
     from rich.console import Console

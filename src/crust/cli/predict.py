@@ -1,12 +1,11 @@
 """`crust predict`: what a trained network says of new data."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from crust._util.output_files import check_output, write_table
 from crust.cli.formatting import percent, show_log
@@ -15,17 +14,13 @@ SHOWN = 10
 
 
 def predict_command(
-    run: Annotated[Path, typer.Argument(help="Folder of a run of `crust train`.", metavar="RUN")],
-    data: Annotated[str, typer.Argument(help="Data of the kind it was trained on.", metavar="DATA")],
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write the predictions here (.csv or .parquet).")
-    ] = None,
-    data_dir: Annotated[
-        str | None, typer.Option(help="Where named datasets are; default: $CRUST_DATA, else data.")
-    ] = None,
-    batch_size: Annotated[int, typer.Option(help="Examples at a time.", min=1)] = 128,
-    skip_broken: Annotated[bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    run: Annotated[Path, Argument(help="Folder of a run of `crust train`.", metavar="RUN")],
+    data: Annotated[str, Argument(help="Data of the kind it was trained on.", metavar="DATA")],
+    output: Annotated[Path | None, Option("-o", "--output", help="Write predictions here (.csv or .parquet).")] = None,
+    data_dir: Annotated[str | None, Option(help="Where named datasets are; default: $CRUST_DATA, else data.")] = None,
+    batch_size: Annotated[int, Option(help="Examples at a time.", min=1)] = 128,
+    skip_broken: Annotated[bool, Option("--skip-broken", help="Leave out images that cannot be read.")] = False,
+    quiet: Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Predict the classes of new data, with the probabilities of all of them."""
     show_log(logging.ERROR if quiet else logging.WARNING)

@@ -1,16 +1,15 @@
 """`crust report`: the audit of a run, or of files, as one page to look at."""
 
-from __future__ import annotations
-
 import logging
 import shlex
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from crust._util.output_files import check_output
 from crust.cli.audit import FEATURES, LABELS, PROBS, check_sources
@@ -19,29 +18,23 @@ from crust.errors import InputError
 
 
 def report_command(
-    run: Annotated[
-        Path | None, typer.Argument(help="Folder of a finished run.", metavar="RUN", show_default=False)
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="The page (.html); default: report.html in RUN.")
-    ] = None,
+    run: Annotated[Path | None, Argument(help="Folder of a finished run.", metavar="RUN", show_default=False)] = None,
+    output: Annotated[Path | None, Option("-o", "--output", help="The page (.html), else report.html in RUN.")] = None,
     probs: Annotated[str | None, PROBS] = None,
     features: Annotated[str | None, FEATURES] = None,
     labels: Annotated[str | None, LABELS] = None,
     data: Annotated[
         str | None,
-        typer.Option(help="The run's data, where it is not in its old place; or what belongs to --probs, to show it."),
+        Option(help="The run's data, where it is not in its old place; or what belongs to --probs, to show it."),
     ] = None,
-    data_dir: Annotated[str | None, typer.Option(help="Where named datasets are; default: as in training.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    data_dir: Annotated[str | None, Option(help="Where named datasets are; default: as in training.")] = None,
+    quiet: Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Write the audit as one HTML page: label issues with pictures or rows, classes, how sure it is."""
     show_log(logging.ERROR if quiet else logging.WARNING)
     check_sources(run, probs, features, labels)
     if run is None and output is None:
-        raise InputError(
-            "a report without a run does not know where to go: name a file with -o report.html", code="no-output"
-        )
+        raise InputError("a report without a run needs a place: give -o report.html", code="no-output")
     check_output(output, "-o", (".html",), [probs, features, labels])
 
     from crust._util.atomic_write import write_atomic
@@ -65,17 +58,8 @@ def report_command(
         looks, reason = looks_or_reason(folder, table, data, data_dir)
         why, name, verified = reason, run.resolve().name, folder.verified()
         place = folder.report_path if output is None else output
-    text = audit_page(
-        table,
-        classes,
-        looks=looks,
-        calibration=verified,
-        name=name,
-        without=why,
-        progress=progress,
-        run=run is not None,
-    )
-    write_atomic(place, text.encode())
+    about: dict[str, Any] = {"name": name, "without": why, "progress": progress, "run": run is not None}
+    write_atomic(place, audit_page(table, classes, looks=looks, calibration=verified, **about).encode())
     if quiet:
         return
     if reason is not None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from crust.cli.formatting import StoppedByUser, show_log
 from crust.cli.reproduce_plan import Asked, check_folder, read_asked, read_engine, read_known, show_plan
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
     from crust.experiments.preflight import Checked
     from crust.experiments.task import Spec, Work
 
-WHAT = partial(typer.Option, rich_help_panel="What to run")
-WHERE = partial(typer.Option, rich_help_panel="Where it runs")
-DATA = partial(typer.Option, rich_help_panel="Data and results")
+WHAT = partial(Option, rich_help_panel="What to run")
+WHERE = partial(Option, rich_help_panel="Where it runs")
+DATA = partial(Option, rich_help_panel="Data and results")
 MANY = 5  # failures that are shown one by one
 
 
@@ -31,13 +32,9 @@ def reproduce_command(
     context: typer.Context,
     what: Annotated[
         list[str] | None,
-        typer.Argument(
-            help="table1, table2, table3, figure1, several of them, or all.", metavar="WHAT", show_default=False
-        ),
+        Argument(help="table1, table2, table3, figure1, several of them, or all.", metavar="WHAT", show_default=False),
     ] = None,
-    grid: Annotated[
-        Path | None, WHAT(help="A grid of your own instead: see docs/reproduce.md.", metavar="FILE")
-    ] = None,
+    grid: Annotated[Path | None, WHAT(help="A grid of your own: see docs/reproduce.md.", metavar="FILE")] = None,
     scale: Annotated[
         str | None,
         WHAT(
@@ -46,7 +43,7 @@ def reproduce_command(
         ),
     ] = None,
     seeds: Annotated[
-        str | None, WHAT(help="How many, as in 5, or which, as in 0,3; default: the scale's.", metavar="N")
+        str | None, WHAT(help="How many, as in 5, or which, as in 0,3, else the scale's.", metavar="N")
     ] = None,
     methods: Annotated[str | None, WHAT(help="Only these, as in erm,crust.", metavar="NAMES")] = None,
     dry_run: Annotated[bool, WHAT("--dry-run", help="Show what would run and how long it takes.")] = False,
@@ -58,9 +55,7 @@ def reproduce_command(
     skip_missing: Annotated[bool, WHAT("--skip-missing", help="Leave out runs whose data is not here.")] = False,
     engine: Annotated[str, WHERE(help="local or ray.", metavar="NAME")] = "local",
     jobs: Annotated[int | None, WHERE(help="local: runs at a time, each with its share of the cores.")] = None,
-    address: Annotated[
-        str | None, WHERE(help="ray: of the cluster, such as auto; default: one on this machine.")
-    ] = None,
+    address: Annotated[str | None, WHERE(help="ray: of the cluster, such as auto, else one on this machine.")] = None,
     cpus: Annotated[float | None, WHERE(help="Cores of each run; ray: 1 by default.")] = None,
     gpus: Annotated[float | None, WHERE(help="ray: GPU of each run, 1 at most; 0.25 puts four on one.")] = None,
     workers: Annotated[int, WHERE(help="Processes of each run that read large image folders.")] = 0,
@@ -71,14 +66,14 @@ def reproduce_command(
         list[Path] | None, DATA(help="Results from elsewhere that count too: a .jsonl or a folder of them; repeated.")
     ] = None,
     output: Annotated[Path | None, DATA("-o", "--output", help="Folder; default: runs/reproduce-SCALE.")] = None,
-    keep_runs: Annotated[
-        bool, DATA("--keep-runs", help="Keep models, audits and checkpoints of finished runs.")
-    ] = False,
+    keep_runs: Annotated[bool, DATA("--keep-runs", help="Keep models, audits, checkpoints of finished runs.")] = False,
     quiet: Annotated[bool, DATA("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Run the paper's experiments, or a grid of your own; what is there already is not run again."""
     show_log(logging.ERROR if quiet else logging.WARNING)
-    _check_alone()
+    from crust.experiments.task import check_alone
+
+    check_alone()
     asked = read_asked(what or [], grid, scale, seeds, methods)
     folder = output or Path("runs") / (f"reproduce-{asked.scale}" if grid is None else grid.stem)
     check_folder(folder)
@@ -86,19 +81,15 @@ def reproduce_command(
     if workers < 0:
         raise InputError(f"--workers is {workers}: give a number of processes, or 0 for none", code="bad-workers")
     if human_labels is not None and not human_labels.is_file():
-        raise InputError(
-            f"--human-labels {human_labels} is no file: name the .npz with people's labels, or leave it out",
-            code="missing-file",
-        )
+        raise InputError(f"--human-labels {human_labels} is no file: give an .npz or leave it out", code="missing-file")
 
     from crust.experiments import key, read_results, run_grid
     from crust.experiments.grid import failures, without_result
     from crust.experiments.preflight import check_room, look
     from crust.experiments.task import Work
 
-    work = Work(
-        folder / "results.jsonl", folder / "runs", data_dir, human_labels, workers=workers, skip_broken=skip_broken
-    )
+    reading: dict[str, Any] = {"workers": workers, "skip_broken": skip_broken}
+    work = Work(folder / "results.jsonl", folder / "runs", data_dir, human_labels, **reading)
     known = read_known(results or [])
     if tables:
         if dry_run:
@@ -143,12 +134,6 @@ def reproduce_command(
         raise typer.Exit(1)
 
 
-def _check_alone() -> None:
-    from crust.experiments.task import check_alone
-
-    check_alone()
-
-
 def _possible(todo: Sequence[Spec], checked: Checked, skip_missing: bool, quiet: bool) -> list[Spec]:
     """The runs that can be made here; the others are refused, or left out."""
     from crust.experiments import key
@@ -159,9 +144,7 @@ def _possible(todo: Sequence[Spec], checked: Checked, skip_missing: bool, quiet:
     if reasons and not skip_missing:
         problem, count = next(iter(reasons.items()))
         of = _runs_in_words(len(todo))
-        raise InputError(
-            f"{count} of {of} cannot be made: {problem}; --skip-missing leaves them out", code="cannot-run"
-        )
+        raise InputError(f"{count} of {of} cannot run: {problem}; --skip-missing leaves them out", code="cannot-run")
     for problem, count in reasons.items():
         if not quiet:
             typer.echo(f"left out: {_runs_in_words(count)}, {problem}", err=True)
@@ -196,8 +179,7 @@ def _write_outputs(asked: Asked, lines: Sequence[dict[str, Any]], folder: Path) 
         return write_grid(asked.specs, lines, folder)
     written = [EXPERIMENTS[name].write(lines, asked.scale, folder, seeds=asked.seeds) for name in asked.names]
     page = write_results_page(asked.names, lines, asked.scale, folder / "results.html", seeds=asked.seeds)
-    files = [path for some in written for path in some]
-    return [*files, page]
+    return [*(path for some in written for path in some), page]
 
 
 def _again(context: typer.Context) -> str:
@@ -215,12 +197,9 @@ def _again(context: typer.Context) -> str:
         elif value is True:
             options.append(parameter.opts[0])
         else:
-            options += [word for each in values for word in (parameter.opts[0], _option_text(each))]
+            texts = [f"{each:g}" if isinstance(each, float) else str(each) for each in values]
+            options += [word for text in texts for word in (parameter.opts[0], text)]
     return shlex.join([*words, *options])
-
-
-def _option_text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _runs_in_words(count: int) -> str:

@@ -46,9 +46,7 @@ def read_asked(what: list[str], grid: Path | None, scale: str | None, seeds: str
 
     scale = scale or "cpu"
     if not what:
-        raise InputError(
-            f"there is nothing to run: name {', '.join(EXPERIMENTS)} or all, or give a --grid", code="nothing-to-do"
-        )
+        raise InputError(f"nothing to run: name {', '.join(EXPERIMENTS)} or all, or give --grid", code="nothing-to-do")
     for name in what:
         choices(name, [*EXPERIMENTS, "all"], "experiment")
     names = list(dict.fromkeys(what))
@@ -77,9 +75,7 @@ def _seeds(text: str | None) -> int | list[int] | None:
         from crust.experiments.specs import MOST_SEEDS
 
         if numbers[0] > MOST_SEEDS:
-            raise InputError(
-                f"--seeds {text} asks for more than {MOST_SEEDS}: the one of this number is {text},", code="bad-seeds"
-            )
+            raise InputError(f"--seeds {text} is more than {MOST_SEEDS}: for that seed write {text},", code="bad-seeds")
         return numbers[0]
     return numbers
 
@@ -91,9 +87,7 @@ def _only(specs: list[Spec], methods: str | None) -> list[Spec]:
     there = list(dict.fromkeys(spec["method"] for spec in specs))
     names = [choices(name.strip(), there, "method of these runs") for name in methods.split(",") if name.strip()]
     if not names:
-        raise InputError(
-            f"--methods names none: give some of {', '.join(there)}, or leave it out", code="nothing-to-do"
-        )
+        raise InputError(f"--methods is empty: give some of {', '.join(there)}, or leave it out", code="nothing-to-do")
     return [spec for spec in specs if spec["method"] in names]
 
 
@@ -114,13 +108,9 @@ def _check_inside(folder: Path) -> None:
     """What is there from before must be of use: it would be found out when the first run has ended."""
     results, runs = folder / "results.jsonl", folder / "runs"
     if runs.exists() and not runs.is_dir():
-        raise InputError(
-            f"-o {folder}: {runs} is a file, where runs go to a folder; take it away", code="output-is-file"
-        )
+        raise InputError(f"-o {folder}: {runs} is a file, not a folder: take it away", code="output-is-file")
     if results.is_dir():
-        raise InputError(
-            f"-o {folder}: {results} is a folder, where results go to a file; take it away", code="output-is-folder"
-        )
+        raise InputError(f"-o {folder}: {results} is a folder, not a file: take it away", code="output-is-folder")
     for there in (path for path in (results, runs) if path.exists() and not os.access(path, os.W_OK)):
         raise InputError(f"-o {folder}: {there} cannot be written to; choose another folder", code="not-writable")
 
@@ -131,10 +121,7 @@ def read_engine(name: str, jobs: int | None, address: str | None, cpus: float | 
     choices(name, ("local", "ray"), "engine")
     if name == "ray":
         if jobs is not None:
-            raise InputError(
-                "--jobs is for --engine local: Ray runs as many as there is room for, see --cpus",
-                code="options-exclude",
-            )
+            raise InputError("--jobs is for --engine local: for Ray see --cpus", code="options-exclude")
         return RayGrid(address, 1 if cpus is None else cpus, gpus or 0)
     if address is not None:
         raise InputError("--address is for --engine ray: add that, or leave it out", code="options-exclude")
@@ -151,9 +138,7 @@ def read_known(paths: Sequence[Path]) -> list[dict[str, Any]]:
 
     for path in paths:
         if not os.access(path, os.F_OK):  # also where nobody may look
-            raise InputError(
-                f"there are no results at {path}: name a .jsonl file, or a folder of them", code="missing-file"
-            )
+            raise InputError(f"no results at {path}: name a .jsonl file, or a folder of them", code="missing-file")
     return [line for path in paths for line in read_results(path, named=True)]
 
 

@@ -49,9 +49,7 @@ class GridProgress:
         quiet: show nothing but failures.
     """
 
-    def __init__(
-        self, names: dict[str, str], epochs: dict[str, int], work: dict[str, float], before: int, quiet: bool = False
-    ):
+    def __init__(self, names: dict[str, str], epochs: dict[str, int], work: dict[str, float], before: int, quiet: bool):
         self.names, self.epochs, self.work, self.before, self.quiet = names, epochs, work, before, quiet
         self.ended, self.failed, self.held = 0, 0, 0
         self.errors: list[str] = []
@@ -162,9 +160,8 @@ class GridProgress:
             rows.add_row(Text("  runs"), Text(run.name), Text(self._stand(run)))
         if len(self._running) > SHOWN:
             rows.add_row("", Text(f"… and {len(self._running) - SHOWN} more"), "")
-        return Group(
-            head, rows, *([Text(f"  last  {self._last}", overflow="ellipsis", no_wrap=True)] if self._last else [])
-        )
+        last = [Text(f"  last  {self._last}", overflow="ellipsis", no_wrap=True)] if self._last else []
+        return Group(head, rows, *last)
 
     def _stand(self, run: _Run) -> str:
         since = duration(time.perf_counter() - run.begun)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from crust._util.output_files import check_output, write_table
 from crust.cli.formatting import show_log
@@ -22,18 +23,14 @@ if TYPE_CHECKING:
 
 
 def review_command(
-    run: Annotated[Path, typer.Argument(help="Folder of a finished run.", metavar="RUN")],
-    who: Annotated[
-        str | None, typer.Option("--as", help="Your name beside your decisions; default: the login name.")
-    ] = None,
-    port: Annotated[int, typer.Option(help="Default: one that is free.", min=0, max=65535)] = 0,
-    no_open: Annotated[bool, typer.Option("--no-open", help="Do not open a browser.")] = False,
-    export: Annotated[
-        Path | None, typer.Option(help="Write the decisions here (.csv or .parquet) and stop.", metavar="FILE")
-    ] = None,
-    data: Annotated[str | None, typer.Option(help="The run's data, where it is not in its old place.")] = None,
-    data_dir: Annotated[str | None, typer.Option(help="Where named datasets are; default: as in training.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors and the link.")] = False,
+    run: Annotated[Path, Argument(help="Folder of a finished run.", metavar="RUN")],
+    who: Annotated[str | None, Option("--as", help="Your name beside your decisions; default: the login name.")] = None,
+    port: Annotated[int, Option(help="Default: one that is free.", min=0, max=65535)] = 0,
+    no_open: Annotated[bool, Option("--no-open", help="Do not open a browser.")] = False,
+    export: Annotated[Path | None, Option(help="Write decisions (.csv or .parquet) and stop.", metavar="FILE")] = None,
+    data: Annotated[str | None, Option(help="The run's data, where it is not in its old place.")] = None,
+    data_dir: Annotated[str | None, Option(help="Where named datasets are; default: as in training.")] = None,
+    quiet: Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors and the link.")] = False,
 ) -> None:
     """Go through the labels in doubt on a local page: keep, relabel, skip, undo; every decision is kept in RUN."""
     show_log(logging.ERROR if quiet else logging.WARNING)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from crust._util.output_files import check_output
 from crust.cli.formatting import show_log, text_table
@@ -18,30 +19,26 @@ from crust.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
-FILES = partial(typer.Option, rich_help_panel="Data")
-HOW = partial(typer.Option, rich_help_panel="How to select")
-MEANS = partial(typer.Option, rich_help_panel="Means")
+FILES = partial(Option, rich_help_panel="Data")
+HOW = partial(Option, rich_help_panel="How to select")
+MEANS = partial(Option, rich_help_panel="Means")
 ROWS = 20  # of the table
 
 
 def select_command(
     features: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="Vectors, one row a point: .npy, file.npz:key, .parquet, .csv, .tsv, .safetensors, or a folder of .npy"
         ),
     ],
-    k: Annotated[
-        str, typer.Option("-k", help="How many: a count (500), or a share with a decimal point (0.1).", metavar="K")
-    ],
-    groups: Annotated[
-        str | None, typer.Option(help="File with one group name a row; each group is covered by its own.")
-    ] = None,
+    k: Annotated[str, Option("-k", help="How many: a count (500), or a share with a point (0.1).", metavar="K")],
+    groups: Annotated[str | None, Option(help="File with one group name a row; each is covered by its own.")] = None,
     output: Annotated[Path | None, FILES("-o", "--output", help="Write the coreset here (.parquet).")] = None,
     plot: Annotated[Path | None, FILES(help="Draw the result here (.png, .pdf or .svg).")] = None,
     columns: Annotated[str | None, FILES(help="Columns of a table to use, as in a,b,c; default: numeric ones.")] = None,
     group_column: Annotated[
-        str | None, FILES(help="Column with the groups: of the --groups file, else of the vectors.")
+        str | None, FILES(help="Column with groups: of the --groups file, else the vectors.")
     ] = None,
     algorithm: Annotated[
         str | None,
@@ -60,13 +57,9 @@ def select_command(
     seed: Annotated[int, HOW(help="Same seed, same answer.")] = 0,
     device: Annotated[str | None, MEANS(help="cpu, cuda, cuda:1, ... ; default: the CPU kernels.")] = None,
     threads: Annotated[int | None, MEANS(help="Threads; default: all cores.")] = None,
-    memory_limit: Annotated[
-        str | None, MEANS(help="Such as 500MB or 2GiB; default: a quarter of what is free.")
-    ] = None,
+    memory_limit: Annotated[str | None, MEANS(help="Such as 500MB or 2GiB; default: a quarter of the free.")] = None,
     engine: Annotated[str | None, MEANS(help="Where greedi runs its shards: local or ray.")] = None,
-    address: Annotated[
-        str | None, MEANS(help="Of a Ray cluster; default: $RAY_ADDRESS, else one on this machine.")
-    ] = None,
+    address: Annotated[str | None, MEANS(help="Of a Ray cluster: $RAY_ADDRESS, else one on this machine.")] = None,
     dry_run: Annotated[bool, MEANS("--dry-run", help="Say what it would cost, and stop.")] = False,
     quiet: Annotated[bool, MEANS("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
@@ -94,9 +87,7 @@ def select_command(
     options |= {"min_per_group": min_per_group, "engine": _engine(engine, address, threads)}
     vectors, names = _read_vectors(features, columns, groups, group_column, folder)
     if folder and plot is not None:
-        raise InputError(
-            f"--plot needs all vectors at once: leave it out for the folder {features}", code="options-exclude"
-        )
+        raise InputError(f"--plot needs all vectors at once: omit it for the folder {features}", code="options-exclude")
     if dry_run:
         _print_estimate(_shape_of(vectors), budget, names, options)
         return
@@ -123,10 +114,7 @@ def parse_budget(text: str) -> int | float:
         return int(word)
     if re.fullmatch(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?", word):
         return float(word)
-    raise InputError(
-        f"-k {text} is not a number: give a count such as 500, or a share with a decimal point such as 0.1",
-        code="bad-k",
-    )
+    raise InputError(f"-k {text} is not a number: give a count such as 500, or a share such as 0.1", code="bad-k")
 
 
 def _is_folder(features: str, engine: str | None) -> bool:
@@ -162,9 +150,7 @@ def _read_vectors(
 
     if folder:
         if columns is not None or (group_column is not None and groups is None):
-            raise InputError(
-                f"{features} is a folder of arrays without columns: leave out the columns", code="options-exclude"
-            )
+            raise InputError(f"the arrays of {features} have no columns: leave out the columns", code="options-exclude")
         return features, None if groups is None else read_column(groups, group_column)
     wanted = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     inside = group_column if groups is None else None  # groups that stand beside the vectors in the same table
@@ -181,9 +167,7 @@ def _print_estimate(shape: tuple[int, ...], budget: int | float, names: np.ndarr
 
     n, d = shape
     if names is not None and len(names) != n:
-        raise InputError(
-            f"there are {len(names)} groups for {n} points: give one group name a point", code="groups-length"
-        )
+        raise InputError(f"there are {len(names)} groups for {n} points: give one a point", code="groups-length")
     sizes = None if names is None else np.unique(names, return_counts=True)[1].tolist()
     kept = {name: value for name, value in options.items() if name != "engine"}
     typer.echo(str(crust.estimate_cost(n, d, budget, groups=sizes, **kept)))

@@ -1,7 +1,5 @@
 """`crust theory`: does the paper's theory hold for a run?"""
 
-from __future__ import annotations
-
 import base64
 import json
 import logging
@@ -13,6 +11,7 @@ from statistics import mean, stdev
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from crust.cli.formatting import percent, show_log, text_table
 from crust.errors import InputError
@@ -35,25 +34,23 @@ PICTURES = {
 
 
 def theory_command(
-    run: Annotated[Path, typer.Argument(help="Folder of a run, finished or going on.", metavar="RUN")],
+    run: Annotated[Path, Argument(help="Folder of a run, finished or going on.", metavar="RUN")],
     epochs: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Checkpoints to look at, such as 0,10,40 (0: before training), all or last; default: up to six.",
             metavar="LIST",
         ),
     ] = None,
-    points: Annotated[int, typer.Option(help="Training examples to look at, drawn at random.", min=2)] = 200,
+    points: Annotated[int, Option(help="Training examples to look at, drawn at random.", min=2)] = 200,
     cut: Annotated[
-        str, typer.Option(help="Information space: a share of the energy (0.9), a rank (10), or gap.", metavar="CUT")
+        str, Option(help="Information space: a share of the energy (0.9), a rank (10), or gap.", metavar="CUT")
     ] = "0.9",
-    repeats: Annotated[int, typer.Option(help="Random subsets to compare with.", min=0)] = 10,
-    steps: Annotated[int, typer.Option(help="At most so many steps to test the theorem; 0: no test.", min=0)] = 500,
-    data_dir: Annotated[
-        str | None, typer.Option(help="Where named datasets are; default: $CRUST_DATA, else data.")
-    ] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder to write to; default: RUN.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    repeats: Annotated[int, Option(help="Random subsets to compare with.", min=0)] = 10,
+    steps: Annotated[int, Option(help="At most so many steps to test the theorem; 0: no test.", min=0)] = 500,
+    data_dir: Annotated[str | None, Option(help="Where named datasets are; default: $CRUST_DATA, else data.")] = None,
+    output: Annotated[Path | None, Option("-o", "--output", help="Folder to write to; default: RUN.")] = None,
+    quiet: Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Spectrum, alignment of labels, quality of coresets and the theorem's premises, as tables and plots."""
     show_log(logging.ERROR if quiet else logging.WARNING)
@@ -129,9 +126,7 @@ def parse_cut(text: str) -> int | float | str:
     if re.fullmatch(r"\d*\.\d+", word):
         return float(word)
     if word != "gap":
-        raise InputError(
-            f"--cut {text}: give a share of the energy such as 0.9, a rank such as 10, or gap", code="bad-cut"
-        )
+        raise InputError(f"--cut {text}: give a share of the energy like 0.9, a rank like 10, or gap", code="bad-cut")
     return word
 
 

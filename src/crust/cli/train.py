@@ -41,8 +41,13 @@ def train_command(
     ] = None,
     model: Annotated[
         str | None,
+<<<<<<< HEAD
+        typer.Option(
+            help="resnet8 to resnet56, small_cnn, mlp, text, or timm:NAME; default: what fits the data.",
+=======
         HOW(
             help="resnet8 to resnet56, small_cnn, mlp, timm:NAME, or auto; default: auto, what fits the data.",
+>>>>>>> main
             metavar="NAME",
         ),
     ] = None,
@@ -92,7 +97,42 @@ def train_command(
     ] = None,
     validation: Annotated[
         float | None,
+<<<<<<< HEAD
+        typer.Option(
+            help="Share held out, noisy as it is, to choose the model that is kept; default: 0.1.",
+            metavar="SHARE",
+            rich_help_panel=LABELS,
+        ),
+    ] = None,
+    data_dir: Annotated[
+        str | None,
+        typer.Option(help="Where named datasets are; default: $CRUST_DATA, else data.", rich_help_panel=DATA),
+    ] = None,
+    test: Annotated[
+        str | None, typer.Option(help="Clean data of the same kind to measure on.", rich_help_panel=DATA)
+    ] = None,
+    label_column: Annotated[
+        str | None, typer.Option(help="Column of a table with the labels; default: label.", rich_help_panel=DATA)
+    ] = None,
+    text_column: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of a table with texts to learn from; default: the only one besides the labels.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    image_size: Annotated[
+        int | None, typer.Option(help="Side in pixels that images in folders are brought to.", rich_help_panel=DATA)
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Only the first so many examples.", rich_help_panel=DATA)] = None,
+    skip_broken: Annotated[
+        bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.", rich_help_panel=DATA)
+    ] = False,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes that read large image folders.", rich_help_panel=DATA)
+=======
         LABELS(help="Share held out, noisy as it is, to choose the model that is kept; default: 0.1.", metavar="SHARE"),
+>>>>>>> main
     ] = None,
     data_dir: Annotated[str | None, DATA(help="Where named datasets are; default: $CRUST_DATA, else data.")] = None,
     test: Annotated[str | None, DATA(help="Clean data of the same kind to measure on.")] = None,
@@ -120,9 +160,10 @@ def train_command(
     """Train a network on data with wrong labels, and learn which labels to doubt."""
     show_log(logging.ERROR if quiet else logging.WARNING, logging.NOTSET if quiet else logging.INFO)
     given = {
-        "data": data, "data_dir": data_dir, "test": test, "label_column": label_column, "image_size": image_size,
-        "limit": limit, "skip_broken": skip_broken or None, "labels": labels, "true_labels": true_labels,
-        "noise": noise, "model": model, "method": method, "validation": validation, "augment": augment,
+        "data": data, "data_dir": data_dir, "test": test, "label_column": label_column, "text_column": text_column,
+        "image_size": image_size, "limit": limit, "skip_broken": skip_broken or None, "labels": labels,
+        "true_labels": true_labels, "noise": noise, "model": model, "method": method, "validation": validation,
+        "augment": augment,
         "trackers": tracker or None,
     }  # fmt: skip
     shortcuts = {
@@ -255,6 +296,16 @@ def _new_folder(options: dict[str, Any]) -> Path:
     return found
 
 
+<<<<<<< HEAD
+def _usual_model(examples: Examples) -> str:
+    """What to train where nothing is said: by the kind and the size of an example."""
+    if examples.kind == "tokens":
+        return "text"
+    if len(examples.shape) < 3:
+        return "mlp"
+    side = min(examples.shape[1:])
+    return "small_cnn" if side < 32 else "resnet32" if side <= 64 else "timm:resnet18"
+=======
 def _choose(examples: Examples, options: dict[str, Any], experiment: TrainSettings, quiet: bool) -> dict[str, Any]:
     """The settings that nobody gave, and the network; says what was chosen. Datasets of the paper keep its protocol."""
     from crust import defaults
@@ -270,6 +321,7 @@ def _choose(examples: Examples, options: dict[str, Any], experiment: TrainSettin
             if line is not None:
                 typer.echo(line)
     return choice.settings
+>>>>>>> main
 
 
 def _how_to_resume(folder: RunFolder, finished: int | None, epochs: int) -> str:

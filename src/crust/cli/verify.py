@@ -1,13 +1,12 @@
 """`crust verify`: train once more with injected label errors, to know how far a run's audit can be trusted."""
 
-from __future__ import annotations
-
 import logging
 import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from crust.cli.audit import verified_lines
 from crust.cli.formatting import StoppedByUser, duration, show_log
@@ -16,10 +15,10 @@ from crust.errors import InputError
 
 
 def verify_command(
-    run: Annotated[Path, typer.Argument(help="Folder of a finished run.", metavar="RUN")],
-    data: Annotated[str | None, typer.Option(help="The run's data, where it is not in its old place.")] = None,
-    data_dir: Annotated[str | None, typer.Option(help="Where named datasets are; default: as in training.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    run: Annotated[Path, Argument(help="Folder of a finished run.", metavar="RUN")],
+    data: Annotated[str | None, Option(help="The run's data, where it is not in its old place.")] = None,
+    data_dir: Annotated[str | None, Option(help="Where named datasets are; default: as in training.")] = None,
+    quiet: Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Estimate noise rate, precision and recall of a run's audit, with intervals: it trains once more, as RUN did."""
     show_log(logging.ERROR if quiet else logging.WARNING)
@@ -33,9 +32,7 @@ def verify_command(
     seconds = folder.seconds()
     examples = training_examples(folder, data, data_dir)
     if examples.kind == "dataset" and not hasattr(examples.inputs, "fingerprint"):
-        raise InputError(
-            f"the data of {run} cannot be opened again: use crust.verify_audit from Python", code="data-not-reopened"
-        )
+        raise InputError(f"cannot reopen the data of {run}: use crust.verify_audit in Python", code="data-not-reopened")
     trained = folder.verification.audit_path.is_file()  # before: only the numbers are made anew
     if not quiet and not trained:
         typer.echo(f"trains once more with injected label errors: about {duration(seconds)}, as the run took")
@@ -45,9 +42,7 @@ def verify_command(
         with progress:
             found = verify_audit(folder, examples, on_epoch_end=progress)
     except KeyboardInterrupt:
-        raise StoppedByUser(
-            f"stopped; what was trained is in {folder.verification}, and {again} goes on with it"
-        ) from None
+        raise StoppedByUser(f"stopped; what was trained is in {folder.verification}; {again} goes on") from None
     if quiet:
         return
     for line in verified_lines(found):

@@ -1,7 +1,5 @@
 """`apply_corrections`: the labels of a run's data, corrected, in the form that the data came in."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -87,10 +85,7 @@ def apply_corrections(
     options = data_options(folder, data, data_dir)
     form = corrected_form(options)
     if move and form != "folder":
-        raise InputError(
-            "only images in class folders can be moved: leave out move to get a file of corrected labels",
-            code="not-movable",
-        )
+        raise InputError("only images in class folders can be moved: leave out move to get a file", code="not-movable")
     place = _place(folder, output, form, options, corrections)
     changes = corrected_labels(_new_labels(folder, corrections, table, classes), table, classes)
     if not changes:
@@ -134,9 +129,7 @@ def move_files_back(
     folder = RunFolder(run)
     options = data_options(folder, data)
     if corrected_form(options) != "folder":
-        raise InputError(
-            f"the run in {folder} was not trained on an image folder: there is nothing to move back", code="not-movable"
-        )
+        raise InputError(f"the run {folder} was not trained on an image folder: nothing was moved", code="not-movable")
     path = folder.moves_path if moves is None else Path(moves)
     backwards = [one.back() for one in read_moves(path)]
     now, before = do_moves(train_root(Path(options["data"])), backwards, _counted(progress, len(backwards)))
@@ -160,9 +153,7 @@ def corrected_form(options: dict[str, Any]) -> str:
         return "labels"
     path = Path(str(data))
     if not path.exists():
-        raise InputError(
-            f"there is no file or folder {path}, which the run was trained on: name it with --data", code="missing-file"
-        )
+        raise InputError(f"there is no {path}, which the run was trained on: name it with --data", code="missing-file")
     if path.is_dir():
         return "folder"
     return "table" if path.suffix.lower() in TABLES else "npz"
@@ -198,10 +189,7 @@ def _new_labels(run: RunFolder, corrections: str | Path | None, table: Any, clas
     if path is not None and path.suffix.lower() in SUFFIXES:
         return read_corrections(path, table, classes)
     if path is not None and not path.is_file():
-        raise InputError(
-            f"there are no corrections {path}: give a .csv or .parquet file, or none for the decisions of crust review",
-            code="missing-file",
-        )
+        raise InputError(f"there is no {path}: give a .csv, or none for those of crust review", code="missing-file")
     store = run.review_store(table, classes, path)
     try:
         return {one.example: one.label for one in store.decisions() if one.kind == "relabel" and one.label is not None}
@@ -227,9 +215,7 @@ def _apply_to_folder(
     if any_done(root, moves):  # begun before: go on with it, for the files are no longer where the audit has them
         wanted = {index: str(classes[number]) for index, number in changes.items()}
         if {one.index: one.new.partition("/")[0] for one in moves} != wanted:
-            raise InputError(
-                f"{place} lists other moves, and some of them are made: go back first with {undo}", code="other-moves"
-            )
+            raise InputError(f"{place} lists other moves, some of them made: first run {undo}", code="other-moves")
     else:
         moves = plan_moves(root, table, changes, classes)
         write_moves(moves, place)

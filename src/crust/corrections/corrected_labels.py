@@ -55,9 +55,7 @@ def read_corrections(path: str | Path, audit: pd.DataFrame, classes: Sequence[An
     """
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
-        raise InputError(
-            f"cannot read corrections from {path}: give a file ending in {', '.join(SUFFIXES)}", code="file-type"
-        )
+        raise InputError(f"cannot read corrections from {path}: it must end in {', '.join(SUFFIXES)}", code="file-type")
     from crust.data import table_io
 
     with matrix_io.reading(path):
@@ -66,7 +64,7 @@ def read_corrections(path: str | Path, audit: pd.DataFrame, classes: Sequence[An
     label = next((name for name in ("corrected", "label") if name in names), None)
     if label is None or not {"index", "id"} & set(names):
         raise InputError(
-            f"{path.name} has the columns {table_io.listed(names)}: corrections need index (or id) and corrected",
+            f"{path.name} has the columns {table_io.listed(names)}: give index (or id) and corrected",
             code="missing-column",
         )
     values = table.column(label).to_pylist()
@@ -76,19 +74,15 @@ def read_corrections(path: str | Path, audit: pd.DataFrame, classes: Sequence[An
     found: dict[int, int] = {}
     for row, index in zip(rows, indices, strict=True):
         if index in found:
-            raise InputError(
-                f"row {row} of {path.name} corrects example {index} a second time: leave one of them out",
-                code="duplicate-example",
-            )
+            raise InputError(f"row {row} of {path.name} corrects {index} again: take one out", code="duplicate-example")
         found[index] = known[choices(as_name(values[row], known), known, f"class in row {row} of {path.name}")]
     return found
 
 
 def corrected_labels(corrections: dict[int, int], audit: pd.DataFrame, classes: Sequence[Any]) -> dict[int, int]:
     """Only the corrections that change a label."""
-    given = dict(
-        zip(audit["index"].tolist(), column_codes(audit["given_label"], classes, "given_label").tolist(), strict=True)
-    )
+    codes = column_codes(audit["given_label"], classes, "given_label")
+    given = dict(zip(audit["index"].tolist(), codes.tolist(), strict=True))
     return {index: number for index, number in sorted(corrections.items()) if given[index] != number}
 
 
@@ -114,10 +108,7 @@ def _indices(table: Any, rows: list[int], audit: pd.DataFrame, file: str) -> lis
         if ids is not None:
             name = str(given["id"][row])
             if name not in ids:
-                raise InputError(
-                    f"row {row} of {file} names {name!r}, which the audit does not have: check the id",
-                    code="unknown-example",
-                )
+                raise InputError(f"row {row} of {file} names unknown {name!r}: check the id", code="unknown-example")
             if index is not None and ids[name] != index:
                 raise InputError(
                     f"row {row} of {file} names example {index} and {name!r}, which is example {ids[name]}: "
@@ -126,9 +117,7 @@ def _indices(table: Any, rows: list[int], audit: pd.DataFrame, file: str) -> lis
                 )
             index = ids[name]
         if index is None:
-            raise InputError(
-                f"{file} names examples by id, but the audit has none: give a column index", code="unknown-example"
-            )
+            raise InputError(f"{file} has ids, but the audit has none: give a column index", code="unknown-example")
         found.append(int(index))
     return found
 

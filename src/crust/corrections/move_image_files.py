@@ -50,9 +50,7 @@ def plan_moves(root: Path, audit: pd.DataFrame, changes: Mapping[int, int], clas
         old = PurePosixPath(names[index])
         check_inside(str(old))
         if not (root / old).is_file():
-            raise InputError(
-                f"{root / old} is no longer there: name the folder of the images with --data", code="missing-file"
-            )
+            raise InputError(f"{root / old} is gone: name the folder of the images with --data", code="missing-file")
         wanted = PurePosixPath(str(classes[number]), *old.parts[1:])
         new, count = wanted, 1
         while str(new) in taken or _there(root / new):
@@ -71,10 +69,7 @@ def write_moves(moves: Sequence[Move], path: str | Path) -> None:
     writer.writerows([COLUMNS, *((move.index, move.old, move.new) for move in moves)])
     write_atomic(path, buffer.getvalue().encode("utf-8", "surrogateescape"))
     if read_moves(path) != list(moves):  # before a file is moved that nobody could move back
-        raise InputError(
-            f"{path} does not hold the moves as they were written: nothing was moved, write it elsewhere",
-            code="cannot-write",
-        )
+        raise InputError(f"{path} was not written as meant: nothing was moved, write it elsewhere", code="cannot-write")
 
 
 def read_moves(path: str | Path) -> list[Move]:
@@ -84,13 +79,9 @@ def read_moves(path: str | Path) -> list[Move]:
             rows = list(csv.DictReader(file, strict=True))
         moves = [Move(int(row["index"]), row["from"], row["to"]) for row in rows]
     except FileNotFoundError:
-        raise InputError(
-            f"there is no list of moves {path}: write one with crust apply RUN", code="missing-file"
-        ) from None
+        raise InputError(f"there is no list {path}: write one with crust apply RUN", code="missing-file") from None
     except (OSError, ValueError, KeyError, TypeError, csv.Error):
-        raise InputError(
-            f"{path} is no list of moves: it needs the columns {', '.join(COLUMNS)}", code="bad-moves"
-        ) from None
+        raise InputError(f"{path} is no list of moves: it needs {', '.join(COLUMNS)}", code="bad-moves") from None
     for move in moves:
         check_inside(move.old)
         check_inside(move.new)
@@ -106,14 +97,9 @@ def do_moves(root: Path, moves: Sequence[Move], report: Callable[[int], None] | 
     todo = [move for move in moves if not _done(root, move)]
     for move in todo:
         if not _there(root / move.old):
-            raise InputError(
-                f"{root / move.old} is no longer there, nor is {move.new}: nothing more was moved", code="missing-file"
-            )
+            raise InputError(f"{root / move.old} is gone, as is {move.new}: nothing more moved", code="missing-file")
         if _there(root / move.new) and not _same_file(root / move.old, root / move.new):
-            raise InputError(
-                f"{root / move.new} is there already and is not written over: nothing more was moved",
-                code="file-exists",
-            )
+            raise InputError(f"{root / move.new} is there already: nothing more was moved", code="file-exists")
     for count, move in enumerate(todo):
         try:
             (root / move.new).parent.mkdir(parents=True, exist_ok=True)

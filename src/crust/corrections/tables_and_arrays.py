@@ -107,9 +107,7 @@ def _source_rows(
     codes, _ = encode_labels(values, classes, f"the labels of {file}")
     indices, given = audit["index"].to_numpy(), column_codes(audit["given_label"], classes, "given_label")
     if len(codes) <= indices.max():
-        raise InputError(
-            f"{file} has {len(codes):,} rows, but the run had more: give the data it was trained on", code="other-data"
-        )
+        raise InputError(f"{file} has {len(codes):,} rows, the run had more: give the run's data", code="other-data")
     other = np.flatnonzero(codes[indices] != given)
     if other.size:
         row = int(indices[other[0]])
@@ -122,10 +120,7 @@ def _source_rows(
     take = np.arange(len(codes))
     for index, number in changes.items():
         if number not in first:
-            raise InputError(
-                f"{file} has no row labelled {classes[number]!r}, whose form could be taken: add one",
-                code="missing-class",
-            )
+            raise InputError(f"{file} has no row labelled {classes[number]!r} to go by: add one", code="missing-class")
         take[index] = first[number]
     return take
 
@@ -147,10 +142,7 @@ def _csv_with(source: Path, column: int, changes: Mapping[int, int], take: NDArr
     delimiter, header = table_io.csv_form(source)
     lines = list(records(text, delimiter))[header:]
     if len(lines) != len(take) or min(map(len, lines)) <= column:
-        raise InputError(
-            f"the rows of {source.name} are not all alike: write the file again, with quotes where needed",
-            code="ragged-rows",
-        )
+        raise InputError(f"the rows of {source.name} are not alike: write it again, with quotes", code="ragged-rows")
     parts, end = [], 0
     for row in sorted(changes):
         (start, stop), (first, last) = lines[row][column], lines[take[row]][column]

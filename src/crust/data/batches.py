@@ -48,7 +48,8 @@ def batches(
         channels_last: whether images lie in memory channel by channel (False) or pixel by pixel (True).
 
     Returns:
-        Pairs: the inputs of a batch on the device, as float32 and normalised, and their positions.
+        Pairs: the inputs of a batch on the device, as float32 and normalised, and their positions. Token ids stay whole
+        numbers; those of a batch are filled up with 0 to the length of the longest.
 
     Example:
         >>> from crust.data import load
@@ -63,7 +64,7 @@ def batches(
         )
     if batch_size < 1:
         raise InputError(f"the batch size is {batch_size}: give at least 1", code="batch-size-range")
-    if augment and generator is None and examples.kind != "features":
+    if augment and generator is None and examples.kind in ("images", "dataset"):
         raise InputError("augmentation draws random numbers: give a generator", code="missing-generator")
     parts = [rows[start : start + batch_size] for start in range(0, len(rows), batch_size)]
     if examples.kind == "dataset":
@@ -77,7 +78,8 @@ def _from_memory(
     examples: Examples, parts: list[NDArray[np.int64]], augment: bool, generator: Any, device: Any
 ) -> Iterator[Any]:
     for rows in parts:
-        x = gather(examples.inputs, rows).to(device)
+        x = examples.inputs.padded(rows) if examples.kind == "tokens" else gather(examples.inputs, rows)
+        x = x.to(device)
         if augment and examples.kind == "images":
             # four pixels for images of 32, as He et al.; as much in proportion for others
             x = crop_flip(x, generator, padding=max(1, round(x.shape[-1] / 8)), mirror=examples.mirror)

@@ -23,11 +23,11 @@ class Examples:
     """Inputs and their labels.
 
     Args:
-        inputs: a tensor in memory, or any map-style dataset whose items are x or (x, …).
+        inputs: a tensor in memory, `Tokens`, or any map-style dataset whose items are x or (x, …).
         labels: numbers from 0 to C − 1, int64; −1 where a label is not known (only in data to predict).
         classes: what the user calls the classes, in the order of the numbers.
         kind: `images` for a tensor (n, channels, height, width), of uint8 or float32; `features` for a tensor (n, d)
-            of float32; `dataset` for anything else.
+            of float32; `tokens` for ids that are padded by batch; `dataset` for anything else.
         mean: subtracted from each channel or column, after pixels are brought from 0…255 to 0…1; None for nothing.
         std: what each channel or column is then divided by.
         mirror: whether left and right may change places when images are augmented; not so for digits.
@@ -43,7 +43,7 @@ class Examples:
     inputs: Any
     labels: NDArray[np.int64]
     classes: list[Any]
-    kind: Literal["images", "features", "dataset"]
+    kind: Literal["images", "features", "tokens", "dataset"]
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
     mirror: bool = True
@@ -62,7 +62,9 @@ class Examples:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of one input as the network sees it; () where it is not a tensor."""
+        """The shape of one input as the network sees it; () where it is not a tensor; for tokens how many there are."""
+        if self.kind == "tokens":
+            return (self.inputs.vocabulary,)
         if self.kind != "dataset":
             return tuple(self.inputs.shape[1:])
         from crust.data.torch_dataset import first_input
@@ -84,6 +86,8 @@ class Examples:
         return dataclasses.replace(self, inputs=self._rows(rows), labels=self.labels[rows], ids=ids)
 
     def _rows(self, rows: NDArray[np.int64]) -> Any:
+        if self.kind == "tokens":
+            return self.inputs.subset(rows)
         if np.array_equal(rows, np.arange(len(rows))):
             if len(rows) == len(self):
                 return self.inputs
@@ -111,6 +115,8 @@ class Examples:
         if self.kind == "dataset":
             own = getattr(self.inputs, "fingerprint", None)
             digest.update((own() if callable(own) else type(self.inputs).__qualname__).encode())
+        elif self.kind == "tokens":
+            self.inputs.hash_into(digest)
         else:
             content = _pixels_in_a_row(self.inputs.detach().cpu())
             digest.update(f"{content.dtype}{tuple(content.shape)}".encode())

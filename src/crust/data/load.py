@@ -22,6 +22,7 @@ def load(
     *,
     data_dir: str | Path | None = None,
     label_column: str | None = None,
+    text_column: str | None = None,
     columns: Sequence[str] | None = None,
     image_size: int | None = None,
     skip_broken: bool = False,
@@ -36,13 +37,15 @@ def load(
     | `cifar10`, `cifar100` | torchvision's folder in `data_dir`, else NAME.npz there, else downloaded |
     | `webvision` | mini WebVision as its archives unpack into `data_dir`/webvision; ImageNet's test images beside it |
     | FILE.npz | arrays x and y, or x_train, y_train, x_test, y_test: features, or images (n, height, width, channels) |
-    | FILE.csv, .tsv, .parquet | a table with one label column; numbers, categories, missing values |
+    | FILE.csv, .tsv, .parquet | a table with one label column: numbers, categories, missing values; or texts |
     | FOLDER | images in class folders, or in class folders inside `train` and `test` (or `val`) |
 
     Args:
         spec: one of the above.
         data_dir: where named datasets are; by default the environment variable CRUST_DATA, else `data`.
         label_column: which column of a table holds the labels; by default `label`.
+        text_column: the column of a table whose texts are learned from, in place of all others; where there is but one
+            column besides the labels, and it holds texts, it need not be named.
         columns: which columns of a table to learn from; by default all others.
         image_size: the side in pixels that images in folders are brought to; by default their own where all are
             square and alike, else 224; for WebVision 299.
@@ -62,11 +65,15 @@ def load(
         raise InputError(f"the limit is {limit!r}: give a number of examples, at least 1", code="limit-range")
     image_folder.check_size(image_size)
     is_table = str(spec).lower().endswith(TABLES)
-    if (label_column or columns) and not is_table:
+    if (label_column or text_column or columns) and not is_table:
         raise InputError(
             f"{spec} has no columns: name columns only of a table ({', '.join(TABLES)})", code="no-columns"
         )
-    bundle = _load(spec, data_dir, label_column, columns, image_size, skip_broken, limit)
+    if text_column and columns:
+        raise InputError(
+            f"the text column {text_column!r} and columns are both named: give one of them", code="text-and-columns"
+        )
+    bundle = _load(spec, data_dir, label_column, text_column, columns, image_size, skip_broken, limit)
     if test is not None:
         bundle.test, bundle.more_tests = load_new(test, bundle.encoding, data_dir=data_dir, skip_broken=skip_broken), {}
         unknown = bundle.test.labels < 0
@@ -104,7 +111,7 @@ def load_new(
                 _data_folder(data_dir), encoding["shape"][1], skip_broken
             )
         else:
-            found = _load(spec, data_dir, None, None, None, skip_broken, None).test
+            found = _load(spec, data_dir, None, None, None, None, skip_broken, None).test
         assert found is not None
         if list(found.shape) != encoding["shape"] or found.classes != encoding["classes"]:
             raise InputError(
@@ -132,6 +139,7 @@ def _load(
     spec: str | Path,
     data_dir: str | Path | None,
     label_column: str | None,
+    text_column: str | None,
     columns: Sequence[str] | None,
     image_size: int | None,
     skip_broken: bool,
@@ -149,7 +157,7 @@ def _load(
         return image_folder.load_folder(path, image_size, skip_broken, limit)
     if path.suffix.lower() == ".npz":
         return npz_dataset.load_npz(path, limit)
-    return table_dataset.load_table(path, label_column, limit, columns)
+    return table_dataset.load_table(path, label_column, limit, columns, text_column)
 
 
 def _data_folder(data_dir: str | Path | None) -> Path:

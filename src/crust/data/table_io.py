@@ -102,14 +102,23 @@ def _read_csv(path: Path, text: Sequence[str]) -> Any:
     import pyarrow.csv
 
     delimiter, header = csv_form(path)
-    return pyarrow.csv.read_csv(
-        path,
-        read_options=pyarrow.csv.ReadOptions(autogenerate_column_names=not header),
-        parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-        convert_options=pyarrow.csv.ConvertOptions(
-            column_types=dict.fromkeys(text, pyarrow.string()), strings_can_be_null=False
-        ),
-    )
+
+    def read(block: int | None) -> Any:
+        return pyarrow.csv.read_csv(
+            path,
+            read_options=pyarrow.csv.ReadOptions(autogenerate_column_names=not header, block_size=block),
+            parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(text, pyarrow.string()), strings_can_be_null=False
+            ),
+        )
+
+    try:
+        return read(None)
+    except pyarrow.ArrowInvalid as error:
+        if "straddling" not in str(error):
+            raise
+        return read(min(path.stat().st_size, 2**31 - 1))  # a row, such as a long text, is larger than a usual block
 
 
 def csv_form(path: Path) -> tuple[str, bool]:

@@ -105,6 +105,26 @@ def can_augment(examples: Examples, side: int = 32) -> bool:
     return len(examples.shape) == 3 and min(examples.shape[1:]) >= side
 
 
+def can_mix(examples: Examples) -> bool:
+    """Whether inputs can be mixed with each other: numbers that stand for amounts can, token ids cannot.
+
+    Example:
+        >>> from crust.data import from_texts, load
+        >>> can_mix(load("digits").train), can_mix(from_texts(["so good", "so bad"], [1, 0]))
+        (True, False)
+    """
+    if examples.kind != "dataset":
+        return examples.kind != "tokens"
+    import torch
+
+    found = first_input(examples.inputs)
+    if isinstance(found, np.ndarray | np.generic):
+        return found.dtype.kind == "f" or found.dtype == np.uint8  # uint8: pixels, which become floats
+    if isinstance(found, torch.Tensor):
+        return found.is_floating_point() or found.dtype == torch.uint8
+    return isinstance(found, float)
+
+
 def first_input(dataset: Any) -> Any:
     """The x of the first item; no random number outside is used up."""
     with fixed_random_state(0):

@@ -1,7 +1,5 @@
 """Experiments: what is to be run as plain data, engines that run it, and results as lines of JSON."""
 
-from __future__ import annotations
-
 from crust.experiments.engines import LocalGrid, RayGrid
 from crust.experiments.grid import run_grid
 from crust.experiments.results_file import append, find, read_results

@@ -250,9 +250,8 @@ class RayGrid:
     def run(self, specs: Sequence[Spec], work: Work, tell: Tell, /) -> None:
         """Carry out all runs."""
         ray = self._ray
-        node = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
-            ray.get_runtime_context().get_node_id(), soft=True
-        )
+        here = ray.get_runtime_context().get_node_id()
+        node = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(here, soft=True)
         box = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy=node)(_Mailbox).remote()
         task = ray.remote(num_cpus=self.cpus, num_gpus=self.gpus, max_retries=RETRIES)(_task)
         threads = max(1, int(self.cpus))

@@ -1,7 +1,5 @@
 """A grid of runs on an engine: what is there is not run again, what failed only on request, nothing is lost."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from collections.abc import Iterable, Sequence

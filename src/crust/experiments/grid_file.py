@@ -1,7 +1,5 @@
 """A grid of one's own: a YAML file whose lists are multiplied out to runs."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterable, Iterator
@@ -45,10 +43,7 @@ def read_grid(path: str | Path, scale: str | None = None, seeds: Iterable[int] |
     if blocks is None:
         blocks = [{}]
     if not isinstance(blocks, list) or not blocks or not all(isinstance(block, dict) for block in blocks):
-        raise InputError(
-            f"{path}, line {lines.get(('runs',), 1)}: runs is no list of blocks: begin each with a dash",
-            code="bad-grid",
-        )
+        raise InputError(f"{path}, line {lines.get(('runs',), 1)}: runs is no list: begin with dashes", code="bad-grid")
     found: dict[str, dict[str, Any]] = {}
     for number, own in enumerate(blocks):
         where = {name: lines[(name,)] for name in content if (name,) in lines}  # not what an alias brings
@@ -122,19 +117,14 @@ def _check_names(block: dict[str, Any], place: Any) -> None:
     every = {name for kind in METHODS.values() for name in kind.Settings.model_fields}
     for name in block:
         if name == "seed":
-            raise InputError(
-                f"{place(name)}: seed is called seeds here: write seeds: 3, or seeds: [0, 1, 2]", code="unknown-name"
-            )
+            raise InputError(f"{place(name)}: seed is called seeds: write seeds: 3, or [0, 1, 2]", code="unknown-name")
         if name not in {*OWN, "tests", *known, *every}:
             _choose(name, [*OWN, "runs", *sorted(set(known))], "name", place(name))
 
 
 def _check_labels(value: Any, where: str) -> None:
     if not isinstance(value, str):
-        raise InputError(
-            f"{where}: labels is {value!r}: write true, given, human:NAME, or a noise such as symmetric:0.5",
-            code="labels-type",
-        )
+        raise InputError(f"{where}: labels is {value!r}: write true, given, human:NAME, or a noise", code="labels-type")
     if value in ("true", "given") or value.startswith("human:"):
         return
     with _named_place(where):
@@ -159,17 +149,11 @@ def _values(name: str, value: Any, where: str) -> list[Any]:
     if name == "seeds":
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             if value > MOST_SEEDS:
-                raise InputError(
-                    f"{where}: seeds is {value}: give at most {MOST_SEEDS}, or a list such as [0, 1, 2]",
-                    code="seeds-range",
-                )
+                raise InputError(f"{where}: seeds is {value}: give at most {MOST_SEEDS}, or a list", code="seeds-range")
             return list(range(value))
         good = isinstance(value, list) and value
         if not good or any(isinstance(seed, bool) or not isinstance(seed, int) or seed < 0 for seed in value):
-            raise InputError(
-                f"{where}: seeds is {value!r}: give how many, such as 3, or a list such as [0, 1, 2]",
-                code="seeds-range",
-            )
+            raise InputError(f"{where}: seeds is {value!r}: give how many, as in 3, or a list", code="seeds-range")
         return list(value)
     if name in LISTS:  # an empty one is a value too: no drops
         return value if isinstance(value, list) and value and all(isinstance(one, list) for one in value) else [value]
@@ -177,9 +161,7 @@ def _values(name: str, value: Any, where: str) -> list[Any]:
         value = [_word(one) for one in value] if isinstance(value, list) else _word(value)
     if isinstance(value, list):
         if not value:
-            raise InputError(
-                f"{where}: the list of {name} is empty: give at least one value, or leave it out", code="empty-list"
-            )
+            raise InputError(f"{where}: {name} is an empty list: give a value, or leave it out", code="empty-list")
         return value
     return [value]
 
@@ -194,9 +176,7 @@ def _read_yaml(path: Path) -> tuple[dict[str, Any], dict[tuple[Any, ...], int]]:
         text = path.read_text(encoding="utf-8")
         content, tree = yaml.safe_load(text), yaml.compose(text, Loader=yaml.SafeLoader)
     except OSError as error:
-        raise InputError(
-            f"cannot read the grid {path}: {(error.strerror or str(error)).lower()}", code="cannot-read"
-        ) from None
+        raise InputError(f"cannot read {path}: {(error.strerror or str(error)).lower()}", code="cannot-read") from None
     except (yaml.YAMLError, ValueError) as error:  # of text that is none, and of dates that are none
         raise InputError(f"{path} is no YAML: {' '.join(str(error).split())}", code="bad-yaml") from None
     except RecursionError:

@@ -3,8 +3,6 @@
 Times come from results that are there, else from a few steps of the network on this machine.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterable, Sequence
@@ -160,8 +158,7 @@ def check_room(specs: Sequence[Spec], sizes: dict[str, RunSize], folder: Path, a
         if keep_runs and sum(needs[:at_once]) <= free:
             hint = "leave out --keep-runs, make room, or choose another folder with -o"
         raise InputError(
-            f"the runs need about {gigabytes(wanted)} in {folder}, and {gigabytes(free)} are free there: {hint}",
-            code="disk-room",
+            f"{folder} needs {gigabytes(wanted)}, and has {gigabytes(free)} free: {hint}", code="disk-room"
         )
 
 

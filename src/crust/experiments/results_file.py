@@ -1,7 +1,5 @@
 """Results: one line of JSON a run, in files that can be concatenated, merged and read by eye."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os
@@ -124,9 +122,7 @@ def read_results(path: str | Path, *, named: bool = False) -> list[dict[str, Any
             if not whole:
                 cut.append(number)
         if named and file == place and cut and len(found) == before:
-            raise InputError(
-                f"{file} holds no results: name a .jsonl file of them, or a folder of such files", code="no-results"
-            )
+            raise InputError(f"{file} holds no results: name a .jsonl file of them, or a folder", code="no-results")
         _warn(file, cut)
     return list(found.values())
 
@@ -135,9 +131,7 @@ def _file_text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise InputError(
-            f"cannot read the results {file}: {(error.strerror or str(error)).lower()}", code="cannot-read"
-        ) from None
+        raise InputError(f"cannot read {file}: {(error.strerror or str(error)).lower()}", code="cannot-read") from None
 
 
 def _parse(text: str, where: str) -> tuple[list[dict[str, Any]], bool]:

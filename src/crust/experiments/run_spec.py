@@ -1,7 +1,5 @@
 """One specification, from data to a result line, which also says what machine its seconds are from."""
 
-from __future__ import annotations
-
 import datetime
 import platform
 import sys

@@ -21,29 +21,22 @@ from crust.methods.small_loss import SmallLoss
 from crust.methods.t_revision import TRevision
 from crust.training.method import Method
 
-METHODS: dict[str, type[Method]] = {
-    method.name: method
-    for method in (
-        Crust,
-        CrustHalf,
-        CrustPaper,
-        CrustReleased,
-        Erm,
-        Mixup,
-        FCorrection,
-        Decoupling,
-        CoTeaching,
-        MentorNet,
-        D2L,
-        Incv,
-        TRevision,
-        LDmi,
-        Gce,
-        Sce,
-        Elr,
-        DivideMix,
-        Random,
-        SmallLoss,
-        Oracle,
-    )
-}
+OURS = (Crust, CrustHalf, CrustPaper, CrustReleased)
+OTHERS = (
+    Erm,
+    Mixup,
+    FCorrection,
+    Decoupling,
+    CoTeaching,
+    MentorNet,
+    D2L,
+    Incv,
+    TRevision,
+    LDmi,
+    Gce,
+    Sce,
+    Elr,
+    DivideMix,
+)
+CONTROLS = (Random, SmallLoss, Oracle)
+METHODS: dict[str, type[Method]] = {method.name: method for method in (*OURS, *OTHERS, *CONTROLS)}

@@ -12,6 +12,7 @@ are wrong not at all. docs/methods/crust.md has what each part is worth.
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -116,7 +117,8 @@ class Crust(Method):
                 None if context.validation is None else context.validation.labels,
                 None if known is None else float(known.value),
             )
-            if sized.ready(context.epoch, context.epochs, settings.select_after):
+            updates = context.epoch * math.ceil(context.n / context.settings.batch_size)
+            if sized.ready(context.epoch, context.epochs, updates, settings.select_after):
                 sized.choose(context.labels, grouping=settings.grouping, selection=settings.selection)
             facts = sized.facts()
         member = sized.member

@@ -7,8 +7,6 @@ BatchNorm statistics move. All weights are equal. Partners share the given label
 labels unmixed; selection begins after five epochs, mixing one later.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -61,16 +59,8 @@ class CrustReleased(Method):
     def prepare(self, batch: Batch, context: Context) -> Batch:
         if self.partners is None:
             return batch
-        settings = self.settings
-        return mix_with(
-            batch,
-            self.partners[batch.rows],
-            context,
-            alpha=settings.alpha,
-            beta=settings.beta,
-            labels=False,
-            one_share=True,
-        )
+        shares = {"alpha": self.settings.alpha, "beta": self.settings.beta}
+        return mix_with(batch, self.partners[batch.rows], context, **shares, labels=False, one_share=True)
 
 
 def central_by_label(proxies: NDArray[Any], labels: NDArray[np.int64], share: float) -> NDArray[np.int64]:

@@ -2,8 +2,6 @@
 labels are mixed with what the network predicts.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -90,10 +88,8 @@ class D2L(Method):
         return measured > initial + window
 
     def _turns(self, measured: int, epochs: int) -> bool:
-        settings = self.settings
-        return self._may_turn(measured, epochs) and rises(
-            self.lids, settings.window, settings.deviations, settings.least_rise
-        )
+        rule = (self.settings.window, self.settings.deviations, self.settings.least_rise)
+        return self._may_turn(measured, epochs) and rises(self.lids, *rule)
 
     def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
         logits = outputs[0].logits
@@ -105,16 +101,11 @@ class D2L(Method):
         return [cross_entropy(logits, batch.y)]
 
     def state(self) -> dict[str, Any]:
-        return {
-            "lids": np.array(self.lids, np.float64),
-            "turned": self.turned,
-            "alpha": self.alpha,
-            "previous": self.previous,
-        }
+        lids = np.array(self.lids, np.float64)
+        return {"lids": lids, "turned": self.turned, "alpha": self.alpha, "previous": self.previous}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        self.lids, self.turned, self.alpha = state["lids"].tolist(), state["turned"], state["alpha"]
-        self.previous = state["previous"]
+        vars(self).update({**state, "lids": state["lids"].tolist()})
 
 
 def lid(points: NDArray[Any], neighbours: int) -> NDArray[np.float64]:

@@ -1,7 +1,5 @@
 """DivideMix (Li, Socher and Hoi 2020): two networks divide the data for each other, MixMatch learns from both parts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -40,16 +38,8 @@ def refined_targets(
 ) -> Tensor:
     """What one network shall learn: labels refined with its own predictions, guesses of both where there is no label.
 
-    Args:
-        y: given labels.
-        trust: how likely each is right, says the other network.
-        labelled: where the label counts.
-        own: this network's probabilities.
-        both: the mean of both networks'.
-        temperature: to sharpen with.
-
-    Returns:
-        A distribution an example.
+    `trust` is how likely each label is right, says the other network; `labelled` where it counts; `own` this network's
+    probabilities, `both` the mean of both networks'.
 
     Example:
         >>> y, half = torch.tensor([0, 0]), torch.full((2, 2), 0.5)
@@ -64,14 +54,8 @@ def divided_loss(logits: Tensor, target: Tensor, labelled: Tensor, share: float,
     """Cross-entropy where there is a label, squared error where it was guessed, and a pull to predict all classes.
 
     Both means are over as many rows as belong to the part on average, not over those that are in this batch: a part
-    of one row does not count as much as one of a hundred, and an empty one is zero.
-
-    Args:
-        logits: of the mixed inputs.
-        target: mixed in the same way.
-        labelled: rows whose larger share has a label.
-        share: of the labelled in all data.
-        unlabelled_weight: of the squared error.
+    of one row does not count as much as one of a hundred, and an empty one is zero. Inputs and targets are mixed;
+    `labelled` are rows whose larger share has a label, `share` is that of the labelled in all data.
 
     Example:
         >>> z, t = torch.zeros(2, 2), torch.tensor([[1.0, 0.0], [0.5, 0.5]])
@@ -139,8 +123,6 @@ class DivideMix(Method):
         self.labelled = np.ones((2, 0), bool)  # (2, n): whose label network k learns, by the other's opinion
         self.weight = 0.0
 
-    # ------------------------------------------------------------ divide
-
     def train_set_pass(self, epoch: int, epochs: int) -> str | None:
         return "logits" if self.warmup is not None and epoch >= self.warmup else None
 
@@ -164,8 +146,6 @@ class DivideMix(Method):
         """Who is labelled; everyone, where the mixture has found nobody."""
         found: NDArray[np.bool_] = trust > self.settings.threshold
         return found if found.any() else np.ones_like(found)
-
-    # ------------------------------------------------------------ mix
 
     def prepare(self, batch: Batch, context: Context) -> Batch:
         if self.trust is None or self.warmup is None or context.epoch < self.warmup:
@@ -203,8 +183,6 @@ class DivideMix(Method):
         context.cost.spend(forward=len(logits))
         return torch.softmax(logits, dim=1)
 
-    # ------------------------------------------------------------ learn
-
     def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
         if "targets" not in batch.extra:
             plain = [cross_entropy(output.logits, batch.y) for output in outputs]
@@ -212,14 +190,9 @@ class DivideMix(Method):
                 plain = [loss + negative_entropy(output.logits) for loss, output in zip(plain, outputs, strict=True)]
             return list(plain)
         weight = self.weight * self._ramped(context)
+        targets, labelled = batch.extra["targets"], batch.extra["labelled"]
         return [
-            divided_loss(
-                output.logits,
-                batch.extra["targets"][k],
-                batch.extra["labelled"][k],
-                float(self.labelled[k].mean()),
-                weight,
-            )
+            divided_loss(output.logits, targets[k], labelled[k], float(self.labelled[k].mean()), weight)
             for k, output in enumerate(outputs)
         ]
 
@@ -228,8 +201,6 @@ class DivideMix(Method):
         ramp = self.settings.ramp or stretched(16, PUBLISHED, context.epochs, context.n, most=0.5)
         steps = -(-context.n // (context.settings.batch_size * context.processes.count))
         return float(np.clip((context.epoch + context.step / steps - self.warmup) / ramp, 0.0, 1.0))
-
-    # ------------------------------------------------------------ remember
 
     def opinions(self) -> dict[str, NDArray[np.floating]]:
         """How unlikely the mixtures of both networks find each label, at the last look."""

@@ -1,7 +1,5 @@
 """ELR (Liu et al. 2020): every example is held to what the network said of it early on."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -34,8 +32,7 @@ class Elr(Method):
 
     def __init__(self, settings: ElrSettings):
         super().__init__(settings)
-        given = "auto" not in (settings.strength, settings.memory)
-        self.estimates_itself = given  # the type of the noise then chooses nothing
+        self.estimates_itself = "auto" not in (settings.strength, settings.memory)  # the noise then chooses nothing
         self.targets: Tensor | None = None  # (n, classes)
         self.labels: NDArray[np.int64] | None = None
         self.strength = self.memory = 0.0

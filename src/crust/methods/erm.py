@@ -1,7 +1,5 @@
 """Plain training: cross-entropy on everything, as if all labels were right."""
 
-from __future__ import annotations
-
 from crust.training.method import Method
 
 

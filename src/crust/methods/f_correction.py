@@ -5,8 +5,6 @@ taken for the matrix of the noise. The second begins anew and is asked for the n
 knows the matrix gives it, and only the second is trained.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -68,10 +66,8 @@ class FCorrection(Method):
     def end_stage(self, context: Context) -> None:
         if self.T is None:
             quantile = self.settings.quantile or (1.0 if context.classes > MANY else 0.97)
-            found = context.predict().probabilities
-            self.T = adjusted(
-                anchor_T(found, quantile if quantile < 1 else None), self.settings.smallest, self.settings.identity
-            )
+            T = anchor_T(context.predict().probabilities, quantile if quantile < 1 else None)
+            self.T = adjusted(T, self.settings.smallest, self.settings.identity)
 
     def begin_epoch(self, context: Context) -> Selection | None:
         if self.T is None:

@@ -1,7 +1,5 @@
 """Generalised cross-entropy (Zhang and Sabuncu 2018): a loss that is bounded, so that no label can pull without end."""
 
-from __future__ import annotations
-
 from pydantic import Field
 from torch import Tensor
 

@@ -5,8 +5,6 @@ the selected, and predicts the other: whose label it predicts is selected, the l
 noise is symmetric. Phase B. Two networks are trained on the selected by co-teaching; later candidates join them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -127,8 +125,6 @@ class Incv(Method):
             for side, members in enumerate(halves(candidates, rng)):
                 self.sides[members] = side
 
-    # ------------------------------------------------------------ stages
-
     def next_stage(self, done: int) -> Stage | None:
         published = self.settings.recipe == "published"
         if not self.over:
@@ -173,8 +169,6 @@ class Incv(Method):
             if self.fits % 2 == 0:
                 self.cut_again(context)
 
-    # ------------------------------------------------------------ phase A
-
     def sort_out(self, context: Context) -> None:
         """Select and discard among those that were held out."""
         held = self.held_out()
@@ -191,8 +185,6 @@ class Incv(Method):
             count = int(discard_ratio(self.rate) * int(agree.sum()) + 1e-9)
             self.sets[held[largest_losses(seen.losses, count)]] = DISCARDED
         self.sets[held[agree]] = SELECTED
-
-    # ------------------------------------------------------------ phase B
 
     def late(self) -> float:
         """After which share of the epochs the candidates join."""
@@ -216,16 +208,12 @@ class Incv(Method):
         if number < len(self.joining):
             more = self.joining[number]
             index = np.concatenate([index, more])
-            if isinstance(x, Mapping):  # texts are padded together
-                x = context.inputs(index, "joined")
-            else:
-                x = torch.cat([x, context.inputs(more, "joined")])
+            whole = isinstance(x, Mapping)  # texts are padded together
+            x = context.inputs(index, "joined") if whole else torch.cat([x, context.inputs(more, "joined")])
         y = context.tensor(context.labels[index])
         n = self.kept(len(batch.index), context)
-        picks = [
-            small_loss(F.cross_entropy(context.evaluate_batch(x, k).logits, y, reduction="none"), n) for k in (0, 1)
-        ]
-        picks.reverse()  # each is trained on what the other has picked
+        seen = [context.evaluate_batch(x, k).logits for k in (1, 0)]  # each is trained on what the other picks
+        picks = [small_loss(F.cross_entropy(logits, y, reduction="none"), n) for logits in seen]
         inputs, labels = [_batch_rows(x, pick) for pick in picks], [y[pick] for pick in picks]
         first = picks[0].cpu().numpy()
         # To the loop a batch is what the first network is trained on.
@@ -244,15 +232,12 @@ class Incv(Method):
             return [cross_entropy(outputs[0].logits, batch.y)]
         return [cross_entropy(output.logits, y) for output, y in zip(outputs, batch.extra["labels"], strict=True)]
 
-    # ------------------------------------------------------------ what it leaves
-
     def opinions(self) -> dict[str, NDArray[np.floating]]:
         """0: selected, 0.5: still a candidate, 1: discarded."""
         return {"unselected": self.sets / 2.0}
 
     def state(self) -> dict[str, Any]:
-        names = ("sets", "sides", "fits", "over", "rate", "noise_type")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in ("sets", "sides", "fits", "over", "rate", "noise_type")}
 
     def load_state(self, state: dict[str, Any]) -> None:
         vars(self).update(state)

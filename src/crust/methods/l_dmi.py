@@ -6,8 +6,6 @@ names, so that a plain training must come first; and U is singular where a class
 skipped.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """mixup (Zhang et al. 2018): every batch is mixed with itself in another order, labels too."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import torch
@@ -28,10 +26,10 @@ class Mixup(Method):
         if isinstance(batch.x, Mapping) or not batch.x.is_floating_point():
             raise InputError("these inputs cannot be mixed, and mixup lives by it: use another method")
         rng = context.rng("mix", step=True)
-        share = torch.full((len(batch.y),), float(rng.beta(self.settings.alpha, self.settings.alpha)))
+        share = float(rng.beta(self.settings.alpha, self.settings.alpha))
+        shares = torch.full((len(batch.y),), share).to(context.device)
         other = context.tensor(rng.permutation(len(batch.y)))
         labels = one_hot(batch.y, context.classes)
-        shares = share.to(context.device)
         batch.target = mix(labels, labels[other], shares)
         batch.x = mix(batch.x, batch.x[other], shares)
         return batch

@@ -1,7 +1,5 @@
 """The ceiling: only examples whose label is right. Needs true labels, so it is no method but a yardstick."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from crust.errors import InputError

@@ -1,7 +1,5 @@
 """The control: a random subset, new each epoch. Fewer updates alone already memorise less."""
 
-from __future__ import annotations
-
 import numpy as np
 from pydantic import Field
 

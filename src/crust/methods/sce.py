@@ -1,7 +1,5 @@
 """Symmetric cross-entropy (Wang et al. 2019): cross-entropy learns fast, its reverse is what wrong labels bend less."""
 
-from __future__ import annotations
-
 from pydantic import Field
 from torch import Tensor
 

@@ -1,6 +1,6 @@
 """The control for selection in gradient space: the examples with the smallest loss of each predicted class."""
 
-from __future__ import annotations
+from typing import Any
 
 from pydantic import Field
 
@@ -27,15 +27,8 @@ class SmallLoss(Method):
     def begin_epoch(self, context: Context) -> Selection | None:
         if self.train_set_pass(context.epoch, context.epochs) is None:
             return None
-        seen = context.evaluate_train_set()
-        coreset = coreset_rules.choose(
-            seen.proxies,
-            seen.predictions,
-            seen.losses,
-            context.labels,
-            self.settings.fraction,
-            grouping=self.settings.grouping,
-            selection="small-loss",
-            seed=0,
-        )
+        seen, settings = context.evaluate_train_set(), self.settings
+        examples = (seen.proxies, seen.predictions, seen.losses, context.labels)
+        how: dict[str, Any] = {"grouping": settings.grouping, "selection": "small-loss", "seed": 0}
+        coreset = coreset_rules.choose(*examples, settings.fraction, **how)
         return coreset_rules.as_selection(coreset, "none", None)

@@ -5,8 +5,6 @@ weighs what the network holds of its label, clean against noisy. The same with a
 too, through the weights.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np
@@ -120,18 +118,11 @@ class TRevision(Method):
 
     def stages(self) -> list[Stage]:
         settings = self.settings
+        rates: dict[str, Any] = {"learning_rate": settings.network_rate, "extra_learning_rate": settings.slack_rate}
         return [
             Stage("estimate", epochs=self.first, end="best", counts=False),
             Stage("reweight", select_by="method", end="best", counts=False),
-            Stage(
-                "revise",
-                optimizer="adam",
-                learning_rate=settings.network_rate,
-                extra_learning_rate=settings.slack_rate,
-                weight_decay=1e-4,
-                schedule=False,
-                select_by="method",
-            ),
+            Stage("revise", optimizer="adam", **rates, weight_decay=1e-4, schedule=False, select_by="method"),
         ]
 
     def begin_stage(self, context: Context) -> None:

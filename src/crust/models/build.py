@@ -13,12 +13,14 @@ from torch import nn
 
 from crust.errors import InputError, choices
 from crust.models.networks import ResNet, check_count, image_channels, mlp, small_cnn
+from crust.models.text_network import TextNetwork
 
 # Every network by its name; a builder takes the shape of an example, the number of outputs and its own settings.
 MODELS: dict[str, Callable[..., nn.Module]] = {
     **{f"resnet{depth}": partial(ResNet, depth=depth) for depth in (8, 14, 20, 32, 44, 56)},
     "small_cnn": small_cnn,
     "mlp": mlp,
+    "text": TextNetwork,
 }
 
 
@@ -27,11 +29,13 @@ def build_model(name: str, *, in_shape: Sequence[int], classes: int, seed: int =
 
     Args:
         name: one of `MODELS`, or `timm:NAME` for any network of timm.
-        in_shape: the shape of one example: (channels, height, width) for images, (d,) for vectors.
+        in_shape: the shape of one example: (channels, height, width) for images, (d,) for vectors; for token ids how
+            many there are.
         classes: the number of outputs; 1 for a scalar output.
         seed: where the random weights come from; the random state of the program stays as it is.
-        **settings: those of the network: `hidden` and `dropout` for mlp, `width` and `dropout` for small_cnn,
-            `pretrained` and everything that `timm.create_model` takes for timm.
+        **settings: those of the network: `hidden` and `dropout` for mlp, `width` and `dropout` for small_cnn, `dim`,
+            `hidden`, `dropout` and `token_dropout` for text, `pretrained` and everything that `timm.create_model`
+            takes for timm.
 
     Returns:
         The network, on the CPU, in train mode.
@@ -43,7 +47,7 @@ def build_model(name: str, *, in_shape: Sequence[int], classes: int, seed: int =
         >>> build_model("resnet", in_shape=(1, 8, 8), classes=10)
         Traceback (most recent call last):
         ...
-        crust.errors.InputError: unknown model 'resnet': use one of resnet8, ..., mlp, timm:NAME; did you mean ...
+        crust.errors.InputError: unknown model 'resnet': use one of resnet8, ..., text, timm:NAME; did you mean ...
     """
     shape = tuple(check_count(size, "in_shape") for size in in_shape)
     check_count(classes, "classes")

@@ -1,7 +1,5 @@
 """Labels drawn from noise: from a transition matrix, from the instance itself, and as the released code draws them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -80,9 +78,7 @@ def instance_noise(
     if x.dtype.kind not in "biuf":
         raise InputError(f"the features hold {x.dtype}, not numbers: instance noise needs numbers", code="not-numbers")
     if len(x) != len(clean):
-        raise InputError(
-            f"there are {len(x)} rows of features and {len(clean)} labels: give one label a row", code="labels-length"
-        )
+        raise InputError(f"{len(x)} rows of features have {len(clean)} labels: give one a row", code="labels-length")
     x = x.reshape(len(x), -1)
     if not np.isfinite(x).all():
         raise InputError("the features hold values that are no finite numbers: fill them in first", code="not-finite")
@@ -152,14 +148,9 @@ def check_range(labels: Any, classes: int) -> NDArray[np.int64]:
     if found.ndim != 1:
         raise InputError(f"the labels have shape {found.shape}: give one a row, shape (n,)", code="labels-shape")
     if found.dtype.kind not in "biu" and found.size:
-        raise InputError(
-            f"the labels hold {found.dtype}: noise needs whole numbers from 0 to {classes - 1}", code="labels-type"
-        )
+        raise InputError(f"labels are {found.dtype}: give whole numbers from 0 to {classes - 1}", code="labels-type")
     found = found.astype(np.int64)
     bad = np.flatnonzero((found < 0) | (found >= classes))
     if bad.size:
-        raise InputError(
-            f"label {found[bad[0]]} of row {bad[0]} is out of range: labels go from 0 to {classes - 1}",
-            code="label-range",
-        )
+        raise InputError(f"label {found[bad[0]]} of row {bad[0]} is not from 0 to {classes - 1}", code="label-range")
     return found

@@ -188,18 +188,13 @@ class NoisyLabels:
         except Exception:  # a broken archive raises all kinds of errors, and all mean the same
             whole = False
         if not whole:
-            raise InputError(
-                f"{path} is no whole file of noisy labels: give what NoisyLabels.save wrote", code="damaged-file"
-            )
+            raise InputError(f"{path} is no whole file of labels: give one of NoisyLabels.save", code="damaged-file")
         return found
 
 
 def _read_matrix(path: Path) -> NDArray[Any]:
     if path.suffix.lower() not in (".npy", ".csv"):
-        raise InputError(
-            f"cannot read a transition matrix from {str(path)!r}: give matrix:FILE.npy or matrix:FILE.csv",
-            code="file-suffix",
-        )
+        raise InputError(f"cannot read a matrix from {str(path)!r}: give matrix:FILE.npy or .csv", code="file-suffix")
     if not path.is_file():
         raise InputError(f"there is no file {path}: check the path", code="missing-file")
     try:
@@ -208,5 +203,5 @@ def _read_matrix(path: Path) -> NDArray[Any]:
         return np.loadtxt(path, delimiter=",", ndmin=2, encoding="utf-8-sig")
     except (ValueError, OSError, EOFError):
         raise InputError(
-            f"{path} does not hold a table of numbers: write the transition matrix again", code="damaged-file"
+            f"{path} does not hold a table of numbers: write the matrix again", code="damaged-file"
         ) from None

@@ -1,7 +1,5 @@
 """Transition matrices by name. Papers use one name for different noise; these names each mean one thing."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -72,15 +70,11 @@ def transition_matrix(
     build = MATRICES[choices(name, MATRICES, "noise")]
     rate, classes = check_rate(rate), _check_classes(classes)
     if name == "derangement" and rng is None:
-        raise InputError(
-            "derangement noise draws a permutation: give rng=numpy.random.default_rng(seed)", code="missing-rng"
-        )
+        raise InputError("derangement draws a permutation: give rng=numpy.random.default_rng(seed)", code="missing-rng")
     T = build(rate, classes, rng, superclasses)
     off = T - np.diag(np.diag(T))
     if rate > 0 and (off.max(axis=1) >= np.diag(T)).any():
-        log.warning(
-            "with %s:%g a wrong label is as frequent as the right one: no method can tell them apart", name, rate
-        )
+        log.warning("with %s:%g a wrong label is as frequent as the right: no method can tell them apart", name, rate)
     return T
 
 
@@ -91,13 +85,9 @@ def check_rate(rate: float | None) -> float:
     try:
         value = float(rate)
     except (TypeError, ValueError):
-        raise InputError(
-            f"the noise rate {rate!r} is not a number: give one from 0 to 1, as in symmetric:0.5", code="rate-range"
-        ) from None
+        raise InputError(f"the noise rate {rate!r} is not a number: give one from 0 to 1", code="rate-range") from None
     if not 0 <= value <= 1:
-        raise InputError(
-            f"the noise rate is {value:g}: give one from 0 to 1, such as 0.5 for half of the labels", code="rate-range"
-        )
+        raise InputError(f"the noise rate is {value:g}: give one from 0 to 1, such as 0.5", code="rate-range")
     return value
 
 
@@ -107,37 +97,24 @@ def check_matrix(T: Any, classes: int | None = None) -> Matrix:
         T = np.array(T, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(
-            "the transition matrix does not hold numbers: give a square array of chances", code="not-numbers"
+            "the transition matrix is not all numbers: give a square of chances", code="not-numbers"
         ) from None
     if T.ndim != 2 or T.shape[0] != T.shape[1] or len(T) < 2:
-        raise InputError(
-            f"the transition matrix has shape {T.shape}: give a square one, a row and a column a class",
-            code="not-square",
-        )
+        raise InputError(f"the transition matrix has shape {T.shape}: give a row and column a class", code="not-square")
     if classes is not None and len(T) != classes:
-        raise InputError(
-            f"the transition matrix is for {len(T)} classes, but there are {classes}: give one that fits",
-            code="classes-count",
-        )
+        raise InputError(f"the matrix is for {len(T)} classes, not {classes}: give one that fits", code="classes-count")
     if not (np.isfinite(T).all() and (T >= 0).all()):
-        raise InputError(
-            "the transition matrix has entries that are negative or no numbers: give chances from 0 to 1",
-            code="not-probabilities",
-        )
+        raise InputError("the transition matrix has entries outside of 0 to 1: give chances", code="not-probabilities")
     sums = T.sum(axis=1)
     bad = int(np.argmax(np.abs(sums - 1)))
     if abs(sums[bad] - 1) > 1e-6:
-        raise InputError(
-            f"row {bad} of the transition matrix sums to {sums[bad]:.6g}: rows must sum to 1", code="not-probabilities"
-        )
+        raise InputError(f"row {bad} of the transition matrix sums to {sums[bad]:.6g}, not 1", code="not-probabilities")
     return T
 
 
 def _check_classes(classes: int | None) -> int:
     if not isinstance(classes, (int, np.integer)) or isinstance(classes, bool) or classes < 2:
-        raise InputError(
-            f"the number of classes is {classes!r}: noise needs a whole number of at least 2", code="classes-count"
-        )
+        raise InputError(f"classes is {classes!r}: noise needs a whole number of at least 2", code="classes-count")
     return int(classes)
 
 
@@ -169,9 +146,7 @@ def _asymmetric_cifar100_superclass(rate: float, classes: int, rng: Rng | None, 
         superclasses = CIFAR100_SUPERCLASSES
     groups = np.asarray(superclasses)
     if groups.shape != (classes,):
-        raise InputError(
-            f"{groups.size} superclasses are given for {classes} classes: give one a class", code="superclasses-length"
-        )
+        raise InputError(f"{groups.size} superclasses for {classes} classes: give each one", code="superclasses-length")
     return _flips(rate, _next_of_group(groups))
 
 
@@ -213,10 +188,7 @@ def _next_of_group(groups: NDArray[Any]) -> NDArray[np.int64]:
 def _exactly(expected: int, classes: int, name: str) -> None:
     if classes != expected:
         hint = "; or give superclasses" if name.endswith("superclass") else ""
-        raise InputError(
-            f"{name} noise is for {expected} classes, but there are {classes}: use pair-flip{hint}",
-            code="classes-count",
-        )
+        raise InputError(f"{name} is for {expected} classes, not {classes}: use pair-flip{hint}", code="classes-count")
 
 
 MATRICES: dict[str, Callable[[float, int, Rng | None, Any], Matrix]] = {

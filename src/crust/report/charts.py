@@ -1,7 +1,5 @@
 """Curves inside a page: places worked out here, drawn as SVG by `chart.html.j2`."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """HTML pages from the templates beside the code: what comes from the data is shown as text, never as markup."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

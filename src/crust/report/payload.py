@@ -96,9 +96,8 @@ def evidence(table: pd.DataFrame, shown: pd.DataFrame, classes: Sequence[Any]) -
     if "medoids" not in shown:
         return {}
     few = shown.head(PICTURES)
-    labels = dict(
-        zip(table["index"].tolist(), column_codes(table["given_label"], classes, "given_label").tolist(), strict=True)
-    )
+    codes = column_codes(table["given_label"], classes, "given_label")
+    labels = dict(zip(table["index"].tolist(), codes.tolist(), strict=True))
     return {
         str(index): [{"index": int(i), "label": labels[int(i)]} for i in list(medoids)[:EVIDENCE] if int(i) in labels]
         for index, medoids in zip(few["index"].tolist(), few["medoids"], strict=True)

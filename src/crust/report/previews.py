@@ -1,7 +1,5 @@
 """How the examples of a dataset are shown to people: as pictures, or as rows of text."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO

@@ -112,9 +112,7 @@ class Store:
                     self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
                     self._connection.execute(f"PRAGMA user_version = {VERSION}")
         if self._one("PRAGMA application_id") != APPLICATION:
-            raise InputError(
-                f"{self.path} is no database of a review: move it away, or name another", code="not-a-review"
-            )
+            raise InputError(f"{self.path} is no database of a review: move it, or name another", code="not-a-review")
         version = self._one("PRAGMA user_version")
         if version != VERSION:
             raise InputError(
@@ -239,18 +237,11 @@ class Store:
         for one in changes:
             choices(one.kind, KINDS, "decision")
             if (one.label is None) == (one.kind == "relabel"):
-                raise InputError(
-                    "a label belongs to relabel and to nothing else: give it there only", code="label-without-relabel"
-                )
+                raise InputError("a label belongs to relabel alone: give it there", code="label-without-relabel")
             if one.label is not None and self._classes is not None and not 0 <= one.label < self._classes:
-                raise InputError(
-                    f"there is no class number {one.label}: classes go from 0 to {self._classes - 1}",
-                    code="unknown-class",
-                )
+                raise InputError(f"class {one.label} is not from 0 to {self._classes - 1}", code="unknown-class")
             if self._examples is not None and one.example not in self._examples:
-                raise InputError(
-                    f"there is no example {one.example} in this audit: choose one that is there", code="unknown-example"
-                )
+                raise InputError(f"this audit has no example {one.example}: choose another", code="unknown-example")
 
     @contextlib.contextmanager
     def _using(self) -> Iterator[None]:
@@ -272,10 +263,7 @@ class Store:
         found = Decision(*row)
         what = wrong(found, self._examples, self._classes)
         if what is not None:
-            raise StoreError(
-                f"{self.path} holds a decision {what}: bring back a copy of it, or move it away to begin a new one",
-                code="bad-decision",
-            )
+            raise StoreError(f"{self.path} holds a decision {what}: bring a copy, or move it", code="bad-decision")
         return found
 
     def _one(self, query: str, values: Sequence[Any] = ()) -> Any:

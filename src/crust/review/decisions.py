@@ -1,7 +1,5 @@
 """What is decided of examples: now, to be, and where two were at it; and what in the database no review has written."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any

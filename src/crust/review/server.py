@@ -113,9 +113,7 @@ class ReviewServer(ThreadingHTTPServer):
                 code="port",
             ) from None
         except OverflowError:
-            raise InputError(
-                f"there is no port {port}: give one from 1 to 65535, or leave it out", code="port"
-            ) from None
+            raise InputError(f"there is no port {port}: give one from 1 to 65535, or none", code="port") from None
         try:
             self.store = store if isinstance(store, Store) else store()
         except BaseException:

@@ -1,7 +1,5 @@
 """A run opened again at any of its checkpoints: the network of that moment, and what the method chooses with it."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -53,7 +53,12 @@ def looks_of(run: RunFolder, table: Any, data: str | None = None, data_dir: str 
 
         with matrix_io.reading(path):
             rows = table_io.read_table_file(path)
+        first = options.get("text_column")
+        if first is not None:
+            rows = rows.select([first, *(name for name in rows.column_names if name != first)])
         return rows_of(rows, [options.get("label_column") or "label", ""])
+    if examples.kind == "tokens":
+        return rows_of({"text": examples.inputs.texts})
     return numbers_of(examples.inputs) if examples.kind == "features" else pictures_of(examples)
 
 
@@ -66,6 +71,11 @@ def looks_or_reason(
     except CrustError as error:
         if data is not None or data_dir is not None:
             raise
+        if "text" in table:  # its beginning, which the audit has kept
+            from crust.report.previews import Rows
+
+            kept = dict(zip(table["index"].tolist(), table["text"].tolist(), strict=True))
+            return Rows(["text"], lambda index: [kept[index]]), None
         return None, str(error)
 
 
@@ -170,7 +180,7 @@ def load_data(options: dict[str, Any]) -> Bundle:
     """The data that a recipe names."""
     from crust.data import load
 
-    names = ("data_dir", "label_column", "image_size", "skip_broken", "limit", "test")
+    names = ("data_dir", "label_column", "text_column", "image_size", "skip_broken", "limit", "test")
     return load(options["data"], **{name: options[name] for name in names if options.get(name) is not None})
 
 
@@ -200,7 +210,7 @@ def _make_noise(bundle: Bundle, text: str, seed: int) -> NoisyLabels:
             raise InputError(
                 "instance noise needs the examples in memory: use another noise, or a --limit", code="not-in-memory"
             )
-        features = examples.inputs.numpy()
+        features = examples.inputs.counts() if examples.kind == "tokens" else examples.inputs.numpy()
         if features.dtype.kind == "u":
             features = features / 255.0
     return make_noisy_labels(

@@ -124,9 +124,7 @@ class RunFolder:
         """The audit's table that a finished run has left, and the classes in the order of their numbers."""
         config = self.config()
         if not self.audit_path.is_file():
-            raise InputError(
-                f"{self} holds no audit yet: let the run end with crust train --resume -o {self}", code="no-audit"
-            )
+            raise InputError(f"{self} has no audit yet: end it with crust train --resume -o {self}", code="no-audit")
         try:
             table = self.audit_table()
             classes = list(config["classes"])
@@ -285,9 +283,7 @@ class RunFolder:
         try:
             recorder.load(found)
         except RuntimeError as error:
-            raise InputError(
-                f"the run in {self} had another model: {str(error).splitlines()[0]}", code="other-model"
-            ) from None
+            raise InputError(f"{self} had another model: {str(error).splitlines()[0]}", code="other-model") from None
 
     def finish(self, result: Result) -> None:
         """Leave the kept model and the audit; and what was found out about the noise, beside the settings."""

@@ -13,8 +13,8 @@ FILED = {"cifar10", "cifar100", "webvision"}  # datasets with a name and files
 FOLDER = Path(__file__).parent / "recipes"
 # What belongs to the command line; everything else in a recipe is a setting of the experiment or of the method.
 OPTIONS = (
-    "data", "data_dir", "test", "label_column", "image_size", "limit", "skip_broken", "labels", "true_labels", "noise",
-    "model", "method", "validation", "augment", "trackers",
+    "data", "data_dir", "test", "label_column", "text_column", "image_size", "limit", "skip_broken", "labels",
+    "true_labels", "noise", "model", "method", "validation", "augment", "trackers",
 )  # fmt: skip
 
 

@@ -11,7 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from crust.data import Examples, batches, from_arrays
+from crust.data import Examples, batches, from_arrays, from_texts, from_tokens
+from crust.data.text import is_text
+from crust.data.tokens import are_ids
 from crust.errors import InputError
 from crust.models import build_model
 from crust.runs.folder import RunFolder
@@ -56,7 +58,8 @@ class Result:
         """Predicted classes, in the user's own names.
 
         Args:
-            data: a dataset, an array of inputs, or `Examples`, in the form that the model was trained on.
+            data: a dataset, an array of inputs, a list of texts, or `Examples`, in the form that the model was trained
+                on.
             batch_size: inputs at a time.
         """
         return np.array(self.classes)[self.predict_proba(data, batch_size=batch_size).argmax(axis=1)]
@@ -68,8 +71,14 @@ class Result:
     def _inputs(self, data: Any) -> Examples:
         if isinstance(data, Examples):
             return data
+        how = self.config.get("inputs") or {}
+        if is_text(data):
+            if how.get("tokens") is None:
+                raise InputError("the network was not trained on texts: give inputs like those", code="other-data")
+            return from_texts(data, classes=self.classes, encoding=how["tokens"])
+        if how.get("kind") == "tokens" and (are_ids(data) or isinstance(data, list)):
+            return from_tokens(data, classes=self.classes)
         if isinstance(data, np.ndarray | torch.Tensor):
-            how = self.config.get("inputs") or {}
             return from_arrays(data, mean=how.get("mean"), std=how.get("std"), normalise=how.get("mean") is not None)
         return Examples(data, np.full(len(data), -1), self.classes, "dataset")
 

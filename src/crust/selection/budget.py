@@ -1,7 +1,5 @@
 """How many medoids: k as a count or a share, and its split over groups."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from numbers import Integral, Real
@@ -33,9 +31,7 @@ def resolve_k(k: Any, n: int) -> int:
         return count
     share = float(k)
     if share > 1 and math.isfinite(share):
-        raise InputError(
-            f"k is {share}, a share over 1: give {_allowed(n)}; a count has no decimal point", code="k-range"
-        )
+        raise InputError(f"k is {share}, a share > 1: give {_allowed(n)}; a count has no decimal point", code="k-range")
     if not 0 < share <= 1:  # NaN fails both comparisons and lands here
         raise InputError(f"k is {share}, but it must be {_allowed(n)}", code="k-range")
     return max(1, round(share * n))
@@ -65,16 +61,12 @@ def split_budget(k: int, sizes: Sequence[int] | NDArray[np.integer[Any]], min_pe
     """
     least: Any = min_per_group
     if isinstance(least, bool) or not isinstance(least, Integral) or int(least) < 0:
-        raise InputError(
-            f"min_per_group is {min_per_group!r}, but it must be a whole number of at least 0", code="whole-number"
-        )
+        raise InputError(f"min_per_group is {min_per_group!r}: give a whole number of at least 0", code="whole-number")
     size = np.asarray(sizes, dtype=np.int64)
     n = int(size.sum())
     k = int(k)
     if not 0 <= k <= n:
-        raise InputError(
-            f"k is {k}, but the groups have {n} points together: give a count from 0 to {n}", code="k-range"
-        )
+        raise InputError(f"k is {k}, but the groups have {n} points: give a count from 0 to {n}", code="k-range")
 
     start = np.minimum(size, min_per_group)
     if int(start.sum()) >= k:

@@ -69,9 +69,7 @@ class Coreset:
         def settle(name: str, dtype: type | None, length: int | None) -> None:
             array = np.asarray(getattr(self, name), dtype=dtype)
             if array.ndim != 1 or (length is not None and len(array) != length):
-                raise InputError(
-                    f"{name} has shape {array.shape}, but it must have shape ({length or 'k'},)", code="shape"
-                )
+                raise InputError(f"{name} has shape {array.shape}, but it must be ({length or 'k'},)", code="shape")
             object.__setattr__(self, name, array)  # frozen: this is the one moment to set it
 
         settle("indices", np.int64, None)
@@ -82,9 +80,7 @@ class Coreset:
         if self.groups is not None:
             settle("groups", None, len(self.indices))
             if self.groups.dtype.kind not in "biuU":
-                raise InputError(
-                    f"groups has type {self.groups.dtype}: use strings, integers or booleans", code="group-type"
-                )
+                raise InputError(f"groups is {self.groups.dtype}: use strings, integers or booleans", code="group-type")
         object.__setattr__(self, "objective", float(self.objective))
 
     @classmethod
@@ -196,9 +192,7 @@ class Coreset:
             raise InputError(f"{path} may not be read: change its permissions", code="unreadable") from None
         # Damaged bytes surface as any of these
         except (pa.ArrowException, OSError, ValueError, MemoryError, OverflowError):
-            raise InputError(
-                f"{path} is damaged or no Parquet file: save the coreset again", code="damaged-file"
-            ) from None
+            raise InputError(f"{path} is damaged or no Parquet file: save it again", code="damaged-file") from None
         return _from_table(table, path)
 
     def subset(self, dataset: Any, scale: str = "mean") -> WeightedSubset:
@@ -219,10 +213,7 @@ class Coreset:
         """
         choices(scale, SCALES, "scale")
         if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
-            raise InputError(
-                f"the dataset is a {type(dataset).__name__}: give one with a length and items by number",
-                code="not-a-dataset",
-            )
+            raise InputError(f"a {type(dataset).__name__} is no dataset: give length and items", code="not-a-dataset")
         if len(dataset) != self.n:
             raise InputError(
                 f"the dataset has {len(dataset)} items, but the coreset was chosen from {self.n} points: "
@@ -324,21 +315,15 @@ def _from_table(table: Any, path: Path) -> Coreset:
     """What `_to_table` made a table of."""
     text = (table.schema.metadata or {}).get(b"crust")
     if text is None:
-        raise InputError(
-            f"{path} is a Parquet file, but not one of a coreset: give what Coreset.save wrote", code="not-a-coreset"
-        )
+        raise InputError(f"{path} is no Parquet file of a coreset: give what Coreset.save wrote", code="not-a-coreset")
     try:
         about = json.loads(text)
         if about["what"] != "coreset":
             raise ValueError
         if about["format"] > FORMAT:
-            raise InputError(
-                f"{path} was written by crust {about['version']}, which is newer: upgrade crust-learn",
-                code="newer-version",
-            )
-        medoid, distances, rank, weight, gain = (
-            table[name].to_numpy() for name in ("medoid", "distance", "rank", "weight", "gain")
-        )
+            raise InputError(f"{path} is of newer crust {about['version']}: upgrade crust-learn", code="newer-version")
+        names = ("medoid", "distance", "rank", "weight", "gain")
+        medoid, distances, rank, weight, gain = (table[name].to_numpy() for name in names)
         picked = np.flatnonzero(rank >= 0)
         indices = picked[np.argsort(rank[picked])]
         assignment = rank[medoid]
@@ -361,9 +346,7 @@ def _from_table(table: Any, path: Path) -> Coreset:
     except InputError:
         raise
     except (KeyError, IndexError, TypeError, ValueError):
-        raise InputError(
-            f"{path} does not hold together as a coreset: save the coreset again", code="damaged-file"
-        ) from None
+        raise InputError(f"{path} does not hold together as a coreset: save it again", code="damaged-file") from None
 
 
 def _version() -> str:

@@ -1,7 +1,5 @@
 """What a selection will do and cost, decided before it starts."""
 
-from __future__ import annotations
-
 import math
 import os
 import time
@@ -84,9 +82,7 @@ def estimate_cost(
         True
     """
     if n < 1 or d < 1:
-        raise InputError(
-            f"there is nothing to select from {n} points of {d} dimensions: give at least one of each", code="empty"
-        )
+        raise InputError(f"nothing to select from {n} points of {d} columns: give at least one of each", code="empty")
     checked = check_options(**options)
     sizes = _group_sizes(n, groups)
     budgets = split_budget(resolve_k(k, n), sizes, min_per_group)

@@ -55,9 +55,8 @@ class Distances:
         """`points`: (n, d) float64, in the space where the metric is Euclidean (see `group_points`)."""
         n, dims = points.shape
         root = metric == "euclidean"
-        self = cls(
-            n, dims, metric, root=root, factor=0.5 if metric == "cosine" else 1.0, bound_factor=2.0 if root else 4.0
-        )
+        factor, bound_factor = 0.5 if metric == "cosine" else 1.0, 2.0 if root else 4.0
+        self = cls(n, dims, metric, root=root, factor=factor, bound_factor=bound_factor)
         self.x = np.ascontiguousarray(points)
         if approximate and n > ALL_EXACT:
             self._approximate()

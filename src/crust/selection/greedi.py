@@ -9,8 +9,6 @@ References:
     optimum, in expectation.
 """
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any

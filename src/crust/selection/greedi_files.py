@@ -6,8 +6,6 @@ of k of them, so that what is brought together stays small. The largest distance
 gain counts, is not looked for: twice the largest distance to the first point is taken, which is at least as large.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import os
@@ -358,18 +356,12 @@ def select_files(
     """Choose points from files; the arguments are those of `select`, and its rows count through all files."""
     if options.algorithm != "greedi":
         raise InputError(
-            f"algorithm {options.algorithm!r} needs all points at once: use algorithm 'greedi' for files",
-            code="files-algorithm",
+            f"algorithm {options.algorithm!r} needs all points: for files use greedi", code="files-algorithm"
         )
     if options.metric == "precomputed":
-        raise InputError(
-            "a matrix of distances cannot be read from several files: give the points, or one array",
-            code="files-metric",
-        )
+        raise InputError("distances cannot be read from several files: give points, or one array", code="files-metric")
     if options.device not in (None, "cpu"):
-        raise InputError(
-            f"files are worked on by the CPU only: leave out the device {options.device!r}", code="files-device"
-        )
+        raise InputError(f"files are for the CPU only: leave out the device {options.device!r}", code="files-device")
     threads = options.threads or os.cpu_count() or 1
     with progress_bar("selecting", progress) as report, open_engine(engine, threads) as opened:
         place = opened or Here()

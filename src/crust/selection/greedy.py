@@ -11,8 +11,6 @@ Gains g_e = sum_i max(0, nearest_i - d_ie) are kept up to date instead of being 
    works on the lists alone (`neighbour_lists.py`). At a budget of half the points this is nearly all of them.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -44,8 +44,7 @@ def check_features(features: Any, what: str = "features") -> Matrix:
         if len(bad):
             it = it_or_them(bad)
             raise InputError(
-                f"{what} has {rows_in_words('with NaN or infinite values', bad)}: drop {it} or fill {it} in",
-                code="not-finite",
+                f"{what} has {rows_in_words('with NaN or infinite values', bad)}: drop or fill {it}", code="not-finite"
             )
     return table
 
@@ -135,20 +134,14 @@ def _as_table(features: Any, what: str) -> Matrix:
                 f"{what} has rows of different lengths: give every row the same number of values", code="ragged"
             ) from None
     if 0 in table.shape:
-        raise InputError(
-            f"{what} is empty (shape {_shape_of(table)}): it needs at least one row and one column", code="empty"
-        )
+        raise InputError(f"{what} is empty (shape {_shape_of(table)}): give at least one row and column", code="empty")
     if table.ndim != 2:
         hint = "; for points of one value each use reshape(-1, 1)" if table.ndim == 1 else ""
         if table.ndim > 2:
             hint = "; flatten each point with reshape(len(x), -1)"
-        raise InputError(
-            f"{what} has shape {_shape_of(table)}, but it must be 2-D, one row a point{hint}", code="shape"
-        )
+        raise InputError(f"{what} has shape {_shape_of(table)}, but must be 2-D, one row a point{hint}", code="shape")
     if not _is_numeric(table):
-        raise InputError(
-            f"{what} has type {table.dtype}: give floats of up to 64 bits, integers or booleans", code="not-numbers"
-        )
+        raise InputError(f"{what} is {table.dtype}: use floats up to 64 bits, integers or booleans", code="not-numbers")
     return table  # type: ignore[no-any-return]
 
 
@@ -158,9 +151,7 @@ def _from_frame(frame: Any, what: str) -> NDArray[Any]:
 
     for name, dtype in frame.dtypes.items():
         if not is_numeric_dtype(dtype) or is_complex_dtype(dtype):
-            raise InputError(
-                f"{what} column {name!r} has type {dtype}: drop it or turn it into numbers", code="not-numbers"
-            )
+            raise InputError(f"{what} column {name!r} is {dtype}: drop it or turn it into numbers", code="not-numbers")
     values = frame.to_numpy()
     # Booleans beside numbers, and pandas' own nullable types, come out as objects
     return values if values.dtype.kind in "fiub" else frame.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -298,9 +289,7 @@ def check_groups(groups: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int64]] 
     if values.dtype.kind == "f":
         values = _whole_floats(values)
     if values.dtype.kind not in "biu":
-        raise InputError(
-            f"groups has type {values.dtype}: use strings, integers or booleans as group names", code="group-type"
-        )
+        raise InputError(f"groups is {values.dtype}: use strings, integers or booleans as names", code="group-type")
     native = values.dtype.newbyteorder("=")  # files from other machines: Parquet would not take their byte order
     names, codes = np.unique(values.astype(native, copy=False), return_inverse=True)
     return names, codes.astype(np.int64, copy=False)
@@ -309,13 +298,9 @@ def check_groups(groups: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int64]] 
 def _group_values(groups: Any) -> NDArray[Any] | list[Any]:
     """Group names as a 1-D array, or as a list where their types still have to be looked at one by one."""
     if isinstance(groups, (str, bytes, dict, set, frozenset)) or not hasattr(groups, "__len__"):
-        raise InputError(
-            f"groups is a {type(groups).__name__}: give a sequence with one group name a row", code="group-type"
-        )
+        raise InputError(f"groups is a {type(groups).__name__}: give a sequence with one name a row", code="group-type")
     if getattr(groups, "ndim", 1) != 1:
-        raise InputError(
-            f"groups has shape {_shape_of(groups)}, but it must be 1-D, one group name a row", code="groups-shape"
-        )
+        raise InputError(f"groups has shape {_shape_of(groups)}, but must be 1-D, one name a row", code="groups-shape")
     if is_tensor(groups):
         # numpy has no bfloat16; float64 holds whatever a smaller float holds
         return (groups.detach().double() if groups.is_floating_point() else groups).cpu().numpy()  # type: ignore[no-any-return]
@@ -343,20 +328,16 @@ def _of_one_kind(values: list[Any]) -> NDArray[Any] | list[str]:
     if kinds <= {int, float}:
         return np.array(values, dtype=np.float64)
     if kinds & {list, tuple, np.ndarray}:
-        raise InputError("groups is nested, but it must be 1-D, one group name a row", code="groups-shape")
+        raise InputError("groups is nested, but must be 1-D, one name a row", code="groups-shape")
     names = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise InputError(
-        f"groups has names of type {names}: use only strings, only integers or only booleans", code="group-type"
-    )
+    raise InputError(f"groups holds {names}: use only strings, only integers or only booleans", code="group-type")
 
 
 def _decoded(values: list[bytes]) -> list[str]:
     try:
         return [value.decode() for value in values]
     except UnicodeDecodeError:
-        raise InputError(
-            "groups holds bytes that are not UTF-8: decode them to strings first", code="not-utf8"
-        ) from None
+        raise InputError("groups holds bytes that are no UTF-8: decode them first", code="not-utf8") from None
 
 
 def _is_missing(value: Any) -> bool:
@@ -369,9 +350,7 @@ def _is_missing(value: Any) -> bool:
 def _refuse_missing_groups(rows: Sequence[int] | NDArray[np.int64]) -> None:
     if len(rows):
         it = it_or_them(rows)
-        raise InputError(
-            f"groups has {rows_in_words('without a name', rows)}: drop {it} or give {it} a group", code="missing-group"
-        )
+        raise InputError(f"groups has {rows_in_words('without a name', rows)}: drop or name {it}", code="missing-group")
 
 
 def _whole_floats(values: NDArray[Any]) -> NDArray[np.int64]:
@@ -481,27 +460,19 @@ def parse_bytes(size: Any, what: str = "the size") -> int:
     elif not isinstance(size, bool) and isinstance(size, Real) and math.isfinite(size):
         count = int(float(size))
     if count < 1:
-        raise InputError(
-            f"{what} is {_as_typed(size)}, but it must be a number of bytes above 0, or such as '2 GiB'",
-            code="memory-size",
-        )
+        raise InputError(f"{what} is {_as_typed(size)}: give a number of bytes above 0, or '2 GiB'", code="memory-size")
     return count
 
 
 def _whole_number(value: Any, what: str, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise InputError(
-            f"{what} is {_as_typed(value)}, but it must be a whole number of at least {least}", code="whole-number"
-        )
+        raise InputError(f"{what} is {_as_typed(value)}: give a whole number of at least {least}", code="whole-number")
     return int(value)
 
 
 def _check_epsilon(epsilon: Any) -> float:
     if not isinstance(epsilon, Real) or not 0 < float(epsilon) < 1:
-        raise InputError(
-            f"epsilon is {_as_typed(epsilon)}, but it must be a number above 0 and below 1, such as 0.1",
-            code="epsilon-range",
-        )
+        raise InputError(f"epsilon is {_as_typed(epsilon)}: give a number above 0 and below 1", code="epsilon-range")
     return float(epsilon)
 
 

@@ -11,8 +11,6 @@ one comes from approximate distances, each lowered by its possible error. Most c
 other; of the few that are left, the exact gain is computed.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

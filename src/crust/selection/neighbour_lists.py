@@ -7,8 +7,6 @@ new medoid then names every point it can take over, and the list of such a point
 Neighbour lists of a group: whether they fit, building them, and picking from them to the end.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

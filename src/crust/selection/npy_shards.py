@@ -4,8 +4,6 @@ Their rows count through, file after file in the order of their names. Only piec
 them.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -123,19 +121,14 @@ def find_files(features: Any, engine: Any = None) -> ShardFiles:
     for node, files in seen:
         for file in files:
             if found.setdefault(file.path, file) != file:
-                raise InputError(
-                    f"{file.path} is not the same on all machines: give each file a name of its own",
-                    code="files-differ",
-                )
+                raise InputError(f"{file.path} differs by machine: give each file its own name", code="files-differ")
             nodes.setdefault(file.path, []).append(node)
     for path, name in zip(paths, names, strict=True):
         if not any(file == path or str(Path(file).parent) == path for file in found):
             there = Path(path).is_dir()
             what = f"{name} has no {SUFFIX} files" if there else f"there is no file or folder {name}"
             where = " on any machine of the cluster" if hasattr(engine, "look") and not there else ""
-            raise InputError(
-                f"{what}{where}: give a folder of files such as part-0.npy, with one point a row", code="missing-file"
-            )
+            raise InputError(f"{what}{where}: give a folder of .npy files, one point a row", code="missing-file")
     files = []
     for path, file in _ordered(found, paths):
         everywhere = len(nodes[path]) == len(seen)
@@ -178,9 +171,7 @@ def _head(path: Path) -> ShardFile:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__).rstrip(". ")
-        raise InputError(
-            f"cannot read {path}: truncated, empty or no {SUFFIX} file ({reason})", code="damaged-file"
-        ) from None
+        raise InputError(f"cannot read {path}: cut off, empty or no {SUFFIX} ({reason})", code="damaged-file") from None
     if 0 in array.shape:
         raise InputError(f"{path} is empty (shape {array.shape}): take it out of the folder", code="empty")
     if array.ndim != 2 or array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:

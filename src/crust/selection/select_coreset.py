@@ -1,7 +1,5 @@
 """`select`: the one door to all algorithms. Each gets one group and returns its `Picks`."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -95,10 +93,7 @@ def select(
     if not hasattr(engine, "map") and engine is not None:
         choices(engine, ENGINES, "engine")
     if engine is not None and algorithm != "greedi":
-        raise InputError(
-            f"algorithm {algorithm!r} runs in this process only: use algorithm 'greedi' with an engine",
-            code="engine-algorithm",
-        )
+        raise InputError(f"algorithm {algorithm!r} has no engines: use 'greedi' with one", code="engine-algorithm")
     file = mapped_file(features) if engine is not None and metric != "precomputed" else None
     if file is not None or are_files(features):
         return select_files(file or features, k, groups, min_per_group, options, engine, progress)

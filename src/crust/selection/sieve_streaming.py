@@ -24,8 +24,6 @@ a longer one the bound holds for points in random order, up to the sampling erro
 its first choices measured on what came before.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -313,15 +311,11 @@ def sieve_stream(
     """
     options = check_options(algorithm="sieve", metric=metric, epsilon=epsilon, seed=seed, threads=threads)
     if metric == "precomputed":
-        raise InputError(
-            "a stream has no precomputed distances: give points, and metric 'euclidean'", code="stream-metric"
-        )
+        raise InputError("a stream has no precomputed distances: give points, metric 'euclidean'", code="stream-metric")
     whole: list[tuple[Any, str]] = [(k, "k"), (reservoir, "reservoir")]
     for value, name in whole:
         if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-            raise InputError(
-                f"{name} is {value!r}, but a stream needs a whole number of at least 1", code="whole-number"
-            )
+            raise InputError(f"{name} is {value!r}: a stream needs a whole number of at least 1", code="whole-number")
     rows = _Rows(chunks, metric)
     stream = _Stream(rows.take(max(reservoir, k)), int(k), int(reservoir), options.epsilon, metric, seed, threads)
     while len(block := rows.take(AT_ONCE)):
@@ -348,9 +342,7 @@ class _Rows:
                 input_checks.check_directions(table, what)
             width = width or table.shape[1]
             if table.shape[1] != width:
-                raise InputError(
-                    f"{what} has {table.shape[1]} columns, but those before it have {width}", code="columns-differ"
-                )
+                raise InputError(f"{what} has {table.shape[1]} columns, those before {width}", code="columns-differ")
             yield as_float64(table)
 
     def take(self, count: int) -> NDArray[np.float64]:

@@ -6,12 +6,5 @@ from crust.theory.guarantee import Guarantee, guarantee
 from crust.theory.spectrum import Spectrum, spectrum
 
 __all__ = [
-    "Alignment",
-    "CoresetQuality",
-    "Guarantee",
-    "Spectrum",
-    "alignment",
-    "coreset_quality",
-    "guarantee",
-    "spectrum",
-]
+    "Alignment", "CoresetQuality", "Guarantee", "Spectrum", "alignment", "coreset_quality", "guarantee", "spectrum",
+]  # fmt: skip

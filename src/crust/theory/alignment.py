@@ -1,7 +1,5 @@
 """`alignment`: how much of the labels lies in the information space of the Jacobian, and how much in the nuisance."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -179,9 +177,8 @@ def alignment_of(
             sets |= {"coreset, right": members[~wrong[members]], "coreset, wrong": members[wrong[members]]}
     rng = np.random.default_rng(seed)
     drawn = [] if members is None else [np.sort(rng.choice(n, len(members), replace=False)) for _ in range(repeats)]
-    return Alignment(
-        {name: measure(index) for name, index in sets.items() if len(index)}, [measure(index) for index in drawn], cut
-    )
+    measured = {name: measure(index) for name, index in sets.items() if len(index)}
+    return Alignment(measured, [measure(index) for index in drawn], cut)
 
 
 def _jacobian(model: nn.Module, data: Any, memory_limit: int | None) -> Jacobian:
@@ -197,15 +194,9 @@ def _aligned(spaces: Spaces, index: NDArray[np.int64], vectors: dict[str, NDArra
     found = spaces.of(order)
     basis = found.cut(_at_most(cut, len(found.left)))
     shares = {name: _share_in_basis(basis, rows) for name, rows in vectors.items()}
-    error = shares.get("error")
-    return Aligned(
-        len(index),
-        basis.shape[1],
-        basis.shape[1] / len(basis),
-        shares["labels"],
-        shares["residual"],
-        error if error is not None and vectors["error"].any() else None,
-    )
+    error = shares["error"] if "error" in shares and vectors["error"].any() else None
+    rank = basis.shape[1]
+    return Aligned(len(index), rank, rank / len(basis), shares["labels"], shares["residual"], error)
 
 
 def _at_most(cut: Cut, most: int) -> Cut:

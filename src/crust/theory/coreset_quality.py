@@ -22,7 +22,7 @@ from crust.theory.gram import (
     main_clusters,
     precision_of,
     roots_of,
-)  # fmt: skip
+)
 from crust.theory.inputs import given_labels, inputs_of, label_rows, members_of, residual_rows, usual_loss
 from crust.theory.jacobian import Jacobian
 
@@ -105,15 +105,9 @@ class CoresetQuality:
         rows = []
         for name in ("norm", "norm_share", "gram", "gradient"):
             drawn = [getattr(one, name) for one in self.random]
-            rows.append(
-                {
-                    "error": name,
-                    "coreset": getattr(self.errors, name),
-                    "random, mean": np.mean(drawn) if drawn else np.nan,
-                    "random, standard deviation": np.std(drawn, ddof=1) if len(drawn) > 1 else np.nan,
-                }
-            )
-        return pd.DataFrame(rows)
+            spread = np.std(drawn, ddof=1) if len(drawn) > 1 else np.nan
+            rows.append((name, getattr(self.errors, name), np.mean(drawn) if drawn else np.nan, spread))
+        return pd.DataFrame(rows, columns=["error", "coreset", "random, mean", "random, standard deviation"])
 
 
 @dataclass(frozen=True)
@@ -243,9 +237,8 @@ class Reference:
         gap = float(np.sqrt(max(float(left @ self.matrix @ left), 0.0)))
         norm = abs(float(np.sqrt(subset.weights).max()) * subset.norm - self.norm)
         top = max(self.norm, np.finfo(np.float64).tiny)
-        return Errors(
-            norm, norm / top, far / top**2, gap / self.gradient if self.gradient else (0.0 if gap == 0 else np.inf)
-        )
+        steep = gap / self.gradient if self.gradient else (0.0 if gap == 0 else np.inf)
+        return Errors(norm, norm / top, far / top**2, steep)
 
 
 def _noise_shares(

@@ -1,7 +1,5 @@
 """Weighted gradient descent on a coreset: the iterations that the theorem speaks of, carried out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The theory's questions put to a run: at some of its epochs, on some of its examples, with its own selection."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
@@ -121,18 +119,9 @@ def diagnose(
         if run.truth is not None:
             say(f"epoch {chosen[-1]}: the theorem")
             found = guarantee_of(problem, members.indices, members.weights, None, max_steps, 0)
-    return Diagnosis(
-        run.folder.path.name,
-        run.method,
-        run.config["model"],
-        problem.jacobian.m,
-        len(rows),
-        cut,
-        None if problem.wrong is None else float(problem.wrong.mean()),
-        moments,
-        sizes,
-        found,
-    )
+    noise = None if problem.wrong is None else float(problem.wrong.mean())
+    about = (run.folder.path.name, run.method, run.config["model"], problem.jacobian.m, len(rows))
+    return Diagnosis(*about, cut, noise, moments, sizes, found)
 
 
 def _problem(run: Reopened, epoch: int, rows: np.ndarray, memory_limit: int | None) -> Problem:
@@ -161,9 +150,7 @@ def _sizes(
     say: Callable[[str], None],
 ) -> list[CoresetSize]:
     found = []
-    if not hasattr(run.own, "fraction"):
-        return []
-    for share in shares:
+    for share in shares if hasattr(run.own, "fraction") else ():
         say(f"epoch {epoch}: a coreset of {share:.0%}")
         members = run.choice(epoch, rows, share)
         if members is not None:
@@ -179,9 +166,8 @@ def _moment(moment: Moment, cut: Cut) -> dict[str, Any]:
         quality = {
             **_values(moment.quality, "alpha", "beta", "norm", "r_min", "r_max"),
             "members": len(moment.quality.clusters),
-            **_values(
-                moment.quality, "noise", "noise_weighted", "noise_by_cluster", "noise_of_all", "errors", "random"
-            ),
+            **_values(moment.quality, "noise", "noise_weighted", "noise_by_cluster", "noise_of_all"),
+            **_values(moment.quality, "errors", "random"),
             "bounds": [{**dataclasses.asdict(bound), "holds": bound.holds} for bound in bounds],
         }
     return {

@@ -3,8 +3,6 @@
 `Weighted`: the weighted Jacobian of a coreset, diag(√r) J_S, seen through the Gram matrix of all examples.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from functools import cached_property
@@ -194,8 +192,5 @@ def main_clusters(weighted: Weighted, clusters: object) -> NDArray[np.int64]:
         return found.assignment
     names = np.asarray(clusters)
     if names.shape != (k,):
-        raise InputError(
-            f"the main clusters have shape {names.shape}: give one an example of the coreset, ({k},)",
-            code="clusters-shape",
-        )
+        raise InputError(f"the clusters have shape {names.shape}, not ({k},): give one a member", code="clusters-shape")
     return np.unique(names, return_inverse=True)[1].astype(np.int64)

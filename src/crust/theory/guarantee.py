@@ -1,7 +1,5 @@
 """`guarantee`: Theorem 1 and its corollary as a check list, what they promise, and what came true."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -120,20 +118,12 @@ class Guarantee:
         """The check list as a pandas table."""
         import pandas as pd
 
-        return pd.DataFrame(
-            [
-                {
-                    "premise": one.name,
-                    "value": one.value,
-                    "at most": one.bound,
-                    "holds": one.holds,
-                    "factor": one.factor,
-                    "for": "corollary" if one.needed else "theorem",
-                    "why": one.why,
-                }
-                for one in self.premises
-            ]
-        )
+        heads = ["premise", "value", "at most", "holds", "factor", "for", "why"]
+        rows = [
+            (one.name, one.value, one.bound, one.holds, one.factor, "corollary" if one.needed else "theorem", one.why)
+            for one in self.premises
+        ]
+        return pd.DataFrame(rows, columns=heads)
 
 
 MUCH_SMALLER = 0.1  # what the paper calls much smaller
@@ -208,7 +198,8 @@ def guarantee_of(problem: Problem, coreset: Any, weights: Any, clusters: Any, ma
     start = problem.residual[index]
     size = float(np.linalg.norm(roots * start))
     projected = cluster_means(y - truth, r, quality.clusters)
-    precision = max(float(np.abs(projected).max()), margin / 8)
+    mean_error = float(np.abs(projected).max())
+    precision = max(mean_error, margin / 8)
     bend = smoothness(jacobian, index, r, _downhill(problem, index, r), seed)
     alpha, beta = quality.alpha, quality.beta
     rate = step_size(alpha, beta, bend, size)
@@ -228,10 +219,7 @@ def guarantee_of(problem: Problem, coreset: Any, weights: Any, clusters: Any, ma
             why="the proof of the lemma needs it in each; the text asks for it overall",
         ),
         Premise(
-            "‖Π₊e‖∞ < δ/4, mean label error of a cluster",
-            float(np.abs(projected).max()),
-            margin / 4,
-            why="what the proof uses of ρ: 2λ < δ/2",
+            "‖Π₊e‖∞ < δ/4, mean label error of a cluster", mean_error, margin / 4, why="of ρ the proof uses 2λ < δ/2"
         ),
         Premise(
             "μ ≪ α, J_r outside of the support subspace",

@@ -1,7 +1,5 @@
 """What the user has, in the form that the theory needs: inputs in memory, labels and residuals as rows of numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -89,30 +87,16 @@ def members_of(coreset: Any, n: int, weights: Any = None) -> tuple[NDArray[np.in
     """
     own = coreset.weights if isinstance(coreset, Coreset) else None
     if isinstance(coreset, Coreset) and coreset.n != n:
-        raise InputError(
-            f"the coreset was chosen from {coreset.n} points, but there are {n}: give the same data",
-            code="coreset-data",
-        )
+        raise InputError(f"the coreset is of {coreset.n} points, not {n}: give the same data", code="coreset-data")
     index = np.asarray(coreset.indices if isinstance(coreset, Coreset) else coreset)
     if index.ndim != 1 or not len(index) or index.dtype.kind not in "iu":
-        raise InputError(
-            "the coreset has no members: give a Coreset, or the positions of at least one example",
-            code="coreset-members",
-        )
+        raise InputError("the coreset has no members: give a Coreset, or positions of examples", code="coreset-members")
     if len(index) > n:
-        raise InputError(
-            f"the coreset has {len(index)} members, but there are {n} examples: choose at most so many",
-            code="coreset-members",
-        )
+        raise InputError(f"the coreset has {len(index)} members for {n} examples: choose fewer", code="coreset-members")
     if index.min() < 0 or index.max() >= n or len(np.unique(index)) != len(index):
-        raise InputError(
-            f"the positions in the coreset do not fit {n} examples: name each at most once, from 0 on",
-            code="coreset-members",
-        )
+        raise InputError(f"the positions do not fit {n} examples: name each once, from 0 on", code="coreset-members")
     given = own if weights is None else weights
     r = np.full(len(index), n / len(index)) if given is None else np.asarray(given, dtype=np.float64)
     if r.shape != index.shape or not np.isfinite(r).all() or r.min() <= 0:
-        raise InputError(
-            f"the weights do not fit {len(index)} members: give each a number above 0", code="weights-shape"
-        )
+        raise InputError(f"the weights do not fit {len(index)} members: give each one above 0", code="weights-shape")
     return index.astype(np.int64), r

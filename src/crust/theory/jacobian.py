@@ -56,14 +56,10 @@ class Jacobian:
             raise InputError("there are no examples: give at least one", code="empty")
         trained = {name: value.detach() for name, value in model.named_parameters() if value.requires_grad}
         if not trained:
-            raise InputError(
-                "the model has no parameters that are trained: its Jacobian is empty", code="no-parameters"
-            )
+            raise InputError("the model has no trained parameters: its Jacobian is empty", code="no-parameters")
         broken = [name for name, value in model.named_parameters() if not bool(torch.isfinite(value).all())]
         if broken:
-            raise InputError(
-                f"the weights {broken[0]!r} of the model are not finite: give a model that works", code="not-finite"
-            )
+            raise InputError(f"the model's weights {broken[0]!r} are not finite: give a sound model", code="not-finite")
         frozen = {name: value.detach() for name, value in model.named_parameters() if not value.requires_grad}
         self.fixed = {name: self._cast(value) for name, value in {**frozen, **dict(model.named_buffers())}.items()}
         self.parameters = {name: self._cast(value) for name, value in trained.items()}
@@ -97,10 +93,9 @@ class Jacobian:
 
     def unflat(self, vector: Tensor) -> dict[str, Tensor]:
         """One vector as parameters."""
-        parts = vector.split([value.numel() for value in self.parameters.values()])
-        return {
-            name: part.reshape(value.shape) for (name, value), part in zip(self.parameters.items(), parts, strict=True)
-        }
+        there = self.parameters
+        parts = vector.split([value.numel() for value in there.values()])
+        return {name: part.reshape(value.shape) for (name, value), part in zip(there.items(), parts, strict=True)}
 
     def _logits(self) -> Tensor:
         found = []
@@ -117,9 +112,7 @@ class Jacobian:
                 found.append(out.detach())
         logits = torch.cat(found)
         if not bool(torch.isfinite(logits).all()):
-            raise InputError(
-                "the model gives outputs that are not finite: check the weights and the examples", code="not-finite"
-            )
+            raise InputError("the model's outputs are not finite: check weights and examples", code="not-finite")
         return logits
 
     def _cast(self, value: Any) -> Any:
@@ -177,10 +170,8 @@ class Jacobian:
         """J v for the columns of v, (b·C, columns), by forward differentiation."""
         x = self.pick(index)
         with evaluating(self.model), _quiet():
-            found = [
-                jvp(lambda p: self.values(p, x), (self.parameters,), (self.unflat(column.contiguous()),))[1].reshape(-1)
-                for column in v.T
-            ]
+            directions = [self.unflat(column.contiguous()) for column in v.T]
+            found = [jvp(lambda p: self.values(p, x), (self.parameters,), (one,))[1].reshape(-1) for one in directions]
         return torch.stack(found, 1).detach()
 
     def transposed_times(self, index: NDArray[np.int64], u: Tensor) -> Tensor:

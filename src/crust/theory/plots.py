@@ -69,12 +69,8 @@ def draw_alignment(axes: Axes, summary: dict[str, Any]) -> None:
             shares = [float("nan") if one is None else one["labels"]["information"] for one in found]
             axes.plot(epochs, shares, style, color=colour, marker="o", markersize=4, label=label)
     if any(moment["random_sets"] for moment in moments):
-        means = [
-            mean(one["labels"]["information"] for one in moment["random_sets"])
-            if moment["random_sets"]
-            else float("nan")
-            for moment in moments
-        ]
+        drawn = [[one["labels"]["information"] for one in moment["random_sets"]] for moment in moments]
+        means = [mean(shares) if shares else float("nan") for shares in drawn]
         axes.plot(epochs, means, "--", color=BLUE, label="random subsets")
     axes.plot(epochs, [moment["sets"]["all"]["chance"] for moment in moments], ":", color=GREY, label="by chance")
     axes.set_ylim(0, 1.02)

@@ -1,7 +1,5 @@
 """How fast the Jacobian changes with the weights: ‖J_r(W¹) - J_r(W²)‖ ≤ L ‖W¹ - W²‖, estimated from below."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 

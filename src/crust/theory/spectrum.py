@@ -6,8 +6,6 @@ not one vector, since the Jacobian of a network with several outputs has singula
 each step the values so far come with a bound: next to each of them, within its error, lies a singular value of J.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -59,15 +57,12 @@ def rank_of(values: NDArray[np.float64], cut: Cut, energy: float, rows: int) -> 
         if cut > len(values):
             if len(values) < rows:
                 raise InputError(
-                    f"the cut is at rank {cut}, but {len(values)} singular values are known: ask for more",
-                    code="too-few-values",
+                    f"cut {cut} is over the {len(values)} known values: ask for more", code="too-few-values"
                 )
             return len(values)
         return int(cut)
     if not 0 < cut < 1:
-        raise InputError(
-            f"the cut is {cut}: give a share of the energy between 0 and 1, a rank, or 'gap'", code="cut-range"
-        )
+        raise InputError(f"the cut is {cut}: give a share of the energy below 1, a rank, or 'gap'", code="cut-range")
     held = np.cumsum(np.square(values))
     enough = held >= cut * energy * (1 - 1e-12)
     if not enough.any():
@@ -82,9 +77,7 @@ def rank_of(values: NDArray[np.float64], cut: Cut, energy: float, rows: int) -> 
 
 
 def _unknown(cut: Any) -> InputError:
-    return InputError(
-        f"unknown cut {cut!r}: give a rank such as 10, a share of the energy such as 0.9, or 'gap'", code="unknown-cut"
-    )
+    return InputError(f"unknown cut {cut!r}: give a rank (10), a share of energy (0.9), or 'gap'", code="unknown-cut")
 
 
 log = logging.getLogger("crust")
@@ -196,11 +189,7 @@ def spectrum(
 def gram_spectrum(jacobian: Jacobian, vectors: bool, matrix: NDArray[np.float64] | None = None) -> Spectrum:
     """From the inner products of all rows, where these are known or cost little."""
     matrix = gram(jacobian) if matrix is None else matrix
-    left = None
-    if vectors:
-        squares, left = np.linalg.eigh(matrix)
-    else:
-        squares = np.linalg.eigvalsh(matrix)
+    squares, left = np.linalg.eigh(matrix) if vectors else (np.linalg.eigvalsh(matrix), None)
     count = min(jacobian.shape)
     values = np.sqrt(np.maximum(squares[::-1][:count], 0.0))
     energy = float(np.trace(matrix))
@@ -213,12 +202,8 @@ def gram_spectrum(jacobian: Jacobian, vectors: bool, matrix: NDArray[np.float64]
 def exact_spectrum(jacobian: Jacobian, vectors: bool) -> Spectrum:
     """From the whole matrix, in float64."""
     rows = jacobian.rows(np.arange(jacobian.n))
-    left = None
-    if vectors:
-        u, s, _ = torch.linalg.svd(rows, full_matrices=False)
-        left = u.cpu().numpy()
-    else:
-        s = torch.linalg.svdvals(rows)
+    u, s = torch.linalg.svd(rows, full_matrices=False)[:2] if vectors else (None, torch.linalg.svdvals(rows))
+    left = None if u is None else u.cpu().numpy()
     values = s.cpu().numpy()
     rounding = np.full(len(values), np.finfo(np.float64).eps * max(jacobian.shape) * float(values[0]))
     energy = float(rows.square().sum())

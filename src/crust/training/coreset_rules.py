@@ -28,6 +28,7 @@ Budget = Literal["label", "group"]
 Weights = Literal["cluster", "none"]
 
 MEMORISED_GAP = 0.08  # so much oftener right by the given labels on what was trained on, and two standard errors
+ENOUGH_UPDATES = 200  # of the weights, and an eighth of the epochs: a network knows something
 LATEST_START = 0.3  # of the epochs: by then members are chosen in any case
 HELD_MEMORY = 0.5  # of the passes over held-out examples, which memorise nothing
 LEAST_WORTH = 0.15  # others that are worth less are left out, which also saves their passes
@@ -180,21 +181,22 @@ class SizedCoreset:
             self.memorised = self.memorised or apart > MEMORISED_GAP + 2 * spread
         else:  # what is trained on is all there is: it says less and less, so that only early passes count
             found = held_out_noise(seen.probabilities, labels)
-            if self.memorised:
-                found = HeldOutNoise(1.0, 1.0, 1.0)
+            if self.memorised and self.noise is not None:
+                found = self.noise
         self.noise = found if self.noise is None else self.noise.least(found)
         if known is not None:
-            self.noise = HeldOutNoise(known, known, max(known, self.noise.disagreement))
-        self.bound = min(MOST_BOUND, BOUND_BY_NOISE * self.noise.rate)
+            self.noise = HeldOutNoise(known, math.inf, 1.0, False, max(known, self.noise.disagreement))
+        self.bound = min(MOST_BOUND, BOUND_BY_NOISE * self.noise.low)
 
-    def ready(self, epoch: int, epochs: int, select_after: int | None) -> bool:
-        """Whether members are chosen from now on."""
+    def ready(self, epoch: int, epochs: int, updates: int, select_after: int | None) -> bool:
+        """Whether members are chosen from now on, after so many epochs and updates of the weights."""
         if select_after is not None:
             self.memorised = epoch >= select_after
         elif self.held is None:
             self.memorised = epoch >= warmup_of(None, epochs)
         else:
-            self.memorised = self.memorised or epoch >= LATEST_START * epochs
+            knows = epoch >= warmup_of(None, epochs) and updates >= ENOUGH_UPDATES
+            self.memorised = self.memorised or knows or epoch >= LATEST_START * epochs
         return self.memorised
 
     def choose(self, labels: NDArray[np.int64], *, grouping: Grouping, selection: Rule) -> None:
@@ -212,13 +214,17 @@ class SizedCoreset:
             far = centrality(proxies, groups, threads=torch.get_num_threads())
         member = predictions == labels
         member[_smallest(far, labels, max(1 / n, 1 - self.noise.disagreement)).indices] = True
+        lacking = round(n * (1 - self.noise.rate)) - int(member.sum())
+        if lacking > 0:  # a network that knows little agrees with few
+            outside = np.flatnonzero(~member)
+            member[outside[np.argsort(far[outside], kind="stable")][:lacking]] = True
         most = max(1, int(n * (1 - self.noise.low)))
         if member.sum() > most:
             order = np.flatnonzero(member)
             member[order[np.argsort(far[order], kind="stable")][most:]] = False
         self.member = member
         noise = self.noise
-        worth = ((noise.disagreement - noise.rate) / noise.disagreement) ** 2 if noise.disagreement > 0 else 0.0
+        worth = ((noise.disagreement - noise.low) / noise.disagreement) ** 2 if noise.disagreement > 0 else 0.0
         self.worth = worth if worth > LEAST_WORTH else 0.0
 
     def facts(self) -> dict[str, Any]:
@@ -235,7 +241,7 @@ class SizedCoreset:
         }
 
     def state(self) -> dict[str, Any]:
-        noise = None if self.noise is None else dataclasses.astuple(self.noise)
+        noise = None if self.noise is None else list(dataclasses.astuple(self.noise))
         own = {name: value for name, value in vars(self).items() if name not in ("noise", "memory")}
         return {**own, "noise": noise}
 

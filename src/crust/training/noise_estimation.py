@@ -200,24 +200,45 @@ class HeldOutNoise:
     """What examples that were not trained on say of the noise: a range, since a network's errors look like noise.
 
     Attributes:
-        low: the least share of wrong labels that is likely, given how few examples were asked.
-        rate: the share of other labels among the surest predictions, which are hardly wrong themselves.
-        disagreement: the share among all: wrong labels and wrong predictions.
+        surest: the share of other labels among the surest predictions, which are hardly wrong themselves.
+        asked: how many these are.
+        unlikely: the rate by what a network says that examples are not, which a poor one knows sooner.
+        symmetric: whether wrong labels seem to be anything; only then the unlikely say something.
+        disagreement: the share of other labels among all predictions: wrong labels and wrong predictions.
     """
 
-    low: float
-    rate: float
+    surest: float
+    asked: float
+    unlikely: float
+    symmetric: bool
     disagreement: float
 
-    def least(self, other: HeldOutNoise) -> HeldOutNoise:
-        """The smaller ends of both: networks that know too little say too much, never too little."""
-        disagreement = min(self.disagreement, other.disagreement)
-        first = min(self, other, key=lambda one: one.rate)
-        return HeldOutNoise(min(first.low, disagreement), min(first.rate, disagreement), disagreement)
+    @property
+    def rate(self) -> float:
+        """The likeliest share of wrong labels."""
+        found = min(self.surest, self.unlikely) if self.symmetric else self.surest
+        return min(found, self.disagreement)
+
+    @property
+    def low(self) -> float:
+        """The least that is likely (95%), given how few were asked."""
+        error = math.sqrt(self.rate * (1 - self.rate) / self.asked) + 0.5 / self.asked
+        return max(0.0, self.rate - 1.645 * error)
+
+    def least(self, newer: HeldOutNoise) -> HeldOutNoise:
+        """The smallest shares of both: networks that know too little say too much. The kind of noise is the newer's."""
+        first = min(self, newer, key=lambda one: one.surest)
+        return HeldOutNoise(
+            first.surest,
+            first.asked,
+            min(self.unlikely, newer.unlikely),
+            newer.symmetric,
+            min(self.disagreement, newer.disagreement),
+        )
 
     def with_more(self, other: HeldOutNoise) -> HeldOutNoise:
-        """The rate of more witnesses, where it is lower."""
-        return HeldOutNoise(other.low, other.rate, self.disagreement) if other.rate < self.rate else self
+        """What more witnesses say, but for the disagreement."""
+        return HeldOutNoise(other.surest, other.asked, other.unlikely, other.symmetric, self.disagreement)
 
 
 def held_out_noise(probabilities: NDArray[np.floating], labels: NDArray[np.int64]) -> HeldOutNoise:
@@ -227,16 +248,23 @@ def held_out_noise(probabilities: NDArray[np.floating], labels: NDArray[np.int64
         >>> sure, unsure = np.tile([0.9, 0.1], (60, 1)), np.tile([0.6, 0.4], (140, 1))
         >>> labels = (np.arange(200) % 10 == 0).astype(np.int64) | (np.arange(200) % 4 == 1)
         >>> found = held_out_noise(np.concatenate([sure, unsure]), labels)
-        >>> round(found.disagreement, 2), round(found.rate, 2), found.low < found.rate
-        (0.35, 0.35, True)
+        >>> round(found.disagreement, 2), round(found.surest, 2), found.low < found.rate
+        (0.35, 0.36, True)
     """
-    share = min(MOST_ASKED, max(SURE, ASKED / len(labels)))  # of few examples more are asked, or chance alone answers
+    # Of many examples the very surest are enough to ask; of few more are asked, or chance alone answers.
+    share = float(min(MOST_ASKED, max(np.clip(ENOUGH / len(labels), LEAST, SURE), ASKED / len(labels))))
     predictions, sure = probabilities.argmax(axis=1), most_confident(probabilities, share)
-    rate = float((predictions[sure] != labels[sure]).mean())
-    disagreement = float((predictions != labels).mean())
-    error = math.sqrt(rate * (1 - rate) / len(sure)) + 0.5 / len(sure)
-    rate = min(rate, disagreement)
-    return HeldOutNoise(max(0.0, rate - 1.645 * error), rate, disagreement)
+    classes = probabilities.shape[1]
+    symmetric = classes > 2 and (
+        type_from_confusion(confusion(labels[sure], predictions[sure], classes)) == "symmetric"
+    )
+    return HeldOutNoise(
+        float((predictions[sure] != labels[sure]).mean()),
+        float(len(sure)),
+        _among_the_unlikely(probabilities, labels),
+        symmetric,
+        float((predictions != labels).mean()),
+    )
 
 
 Rate = Annotated[float, Field(ge=0, lt=1)] | Literal["estimate", "true"]

@@ -13,8 +13,6 @@ are contradicted among the examples that the network is surest of, made up for w
 labels it is known how many do (`crust.audit.accuracy.confident_disagreement`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the examples that a network is surest of say about the noise: how many labels are wrong at most."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

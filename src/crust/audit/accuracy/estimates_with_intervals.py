@@ -76,10 +76,7 @@ def doubt_by_place(
 
 def _all_known(doubt: NDArray[np.float64]) -> None:
     if not np.isfinite(doubt).all():
-        raise InputError(
-            "the audit has no doubt for some examples: let the run end, with at least one look at all",
-            code="not-finite",
-        )
+        raise InputError("the audit has no doubt for some examples: let the run look at all", code="not-finite")
 
 
 def estimate_accuracy(
@@ -119,9 +116,7 @@ def estimate_accuracy(
     n, m = len(audit.doubt), len(errors.doubt)
     _all_known(audit.doubt)
     if m < 10:
-        raise InputError(
-            f"only {m} labels could be given errors: verifying an audit needs more examples", code="too-few-examples"
-        )
+        raise InputError(f"only {m} labels could take errors: verifying needs more examples", code="too-few-examples")
     model = BinormalModel(m, n, p_injected_is_true, dropped, surest)
     ordered, everyone = np.sort(errors.doubt), np.sort(audit.doubt)
     edges = np.unique([ordered[m - max(1, round(share * m))] for share in EDGES])[::-1]

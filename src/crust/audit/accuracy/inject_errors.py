@@ -1,7 +1,5 @@
 """Label errors injected on purpose, to verify an audit: they take the place of labels that a run takes for wrong."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -22,8 +22,6 @@ one, or null where the run finds no wrong labels.
 How it is estimated stands in `crust.audit.accuracy.estimates_with_intervals`.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -52,9 +50,7 @@ def read_verified(path: str | Path) -> dict[str, Any] | None:
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"{path} cannot be read: remove it, and verify the audit again", code="damaged-file") from None
     if version != VERSION:
-        raise InputError(
-            f"{path} is of version {version}, not {VERSION}: remove it, and verify the audit again", code="version"
-        )
+        raise InputError(f"{path} is of version {version}, not {VERSION}: remove it, and verify again", code="version")
     if lacking:
         raise InputError(f"{path} has no {lacking[0]}: remove it, and verify the audit again", code="damaged-file")
     return dict(found)

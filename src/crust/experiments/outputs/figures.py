@@ -131,9 +131,8 @@ def figure_page(summary: Summary, panels: Panels) -> str:
 def _epoch_table(cells: list[TableCell], name: str) -> str:
     curves = {cell.entry.column: (cell, curve(cell, name)) for cell in cells}
     longest = max((len(found.middle) for _, found in curves.values() if found is not None), default=0)
-    epochs = [epoch for epoch in (1, 2, 5, 10, 20, 30, 40, 60, 80, 100, 120) if epoch < longest] + [longest] * (
-        longest > 0
-    )
+    shown = [epoch for epoch in (1, 2, 5, 10, 20, 30, 40, 60, 80, 100, 120) if epoch < longest]
+    epochs = [*shown, longest] if longest else shown
     rows = []
     for column, (cell, found) in curves.items():
         if found is None:

@@ -1,7 +1,5 @@
 """The results page: one HTML file with sortable tables and curves, which needs nothing else."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from textwrap import wrap
@@ -114,9 +112,8 @@ def _table(summary: Summary) -> dict[str, Any]:
     columns = [Column("method", False)]
     for name, paired in pairs.items():
         columns += [Column(name), Column("paper", kind="paper")] if paired else [Column(name)]
-    columns += (
-        [Column("passes")] + [Column("seconds")] * summary.timed + [Column("knows", False, "words")] * informed(summary)
-    )
+    columns += [Column("passes")] + [Column("seconds")] * summary.timed
+    columns += [Column("knows", False, "words")] * informed(summary)
     rows = []
     for row in summary.rows:
         cells = summary.row(row)

@@ -1,7 +1,5 @@
 """What tells runs apart: the settings in which the runs of a grid differ, or that are not those of their scale."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction

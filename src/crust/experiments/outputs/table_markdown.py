@@ -1,7 +1,5 @@
 """Cells in words, the same on every page; tables as Markdown and as CSV."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Sequence
 from io import StringIO
@@ -109,12 +107,7 @@ def _list(seeds: Iterable[int]) -> str:
 
 def table_page(summary: Summary, source: str = "") -> str:
     """The page of a table; `source` is where the paper's numbers are from."""
-    parts = [
-        f"# {_safe(summary.title)}",
-        _safe(summary.about),
-        accuracy_table(summary),
-        legend(summary),
-    ]
+    parts = [f"# {_safe(summary.title)}", _safe(summary.about), accuracy_table(summary), legend(summary)]
     parts += [_safe(missing_words(summary)), f"The paper: {source}." if source else ""]
     return "\n\n".join(part for part in parts if part) + "\n"
 

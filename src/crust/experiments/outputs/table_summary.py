@@ -1,7 +1,5 @@
 """From result lines to what a table shows: the runs of each row and column, their numbers, and what is missing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean, stdev
@@ -183,9 +181,7 @@ class Summary:
 
     def best_reported(self, column: str) -> set[str]:
         """The same of what the paper reports."""
-        known = {
-            row: cell.reported.mean for (row, name), cell in self.cells.items() if name == column and cell.reported
-        }
+        known = {row: cell.reported.mean for (row, at), cell in self.cells.items() if at == column and cell.reported}
         return {row for row, value in known.items() if value == max(known.values())} if len(known) > 1 else set()
 
 

@@ -3,8 +3,6 @@
 Time runs in hundredths of the training, from 0 to 99, so that nothing depends on the number of epochs.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -42,11 +40,7 @@ def linear(difference: Tensor) -> Tensor:
 
 
 def predefined(difference: Tensor, time: Tensor) -> Tensor:
-    """The predefined curriculum: everyone, then self-paced, in the end linear.
-
-    Args:
-        difference: loss minus threshold.
-        time: hundredths of the training, 0 to 99.
+    """The predefined curriculum by loss minus threshold: everyone, then self-paced, in the end linear.
 
     Example:
         >>> predefined(torch.full((4,), 0.5), torch.tensor([18, 19, 89, 90])).tolist()

@@ -1,7 +1,5 @@
 """The mentor: a network of 260 numbers that turns loss, difference and time into a weight, and how it is taught."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch
@@ -58,13 +56,9 @@ class Mentor(nn.Module):
 def taught(
     draw: Callable[[torch.Generator], Rows], steps: int, generator: torch.Generator, *, binary: bool = False
 ) -> Mentor:
-    """A mentor that has learnt to say what `draw` shows it.
+    """A mentor that has learnt in so many steps of Adam to say what `draw` shows it, a batch of rows at a time.
 
-    Args:
-        draw: makes a batch of rows.
-        steps: of Adam.
-        generator: for the first weights and the batches.
-        binary: the weights are 0 or 1 and noisy: learn their probability, by cross-entropy.
+    With `binary` the weights are 0 or 1 and noisy, and their probability is learnt, by cross-entropy.
 
     Example:
         >>> mentor = taught(grid, 3, torch.Generator().manual_seed(0))

@@ -1,7 +1,5 @@
 """The student: cross-entropy, each example weighed by the mentor."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -47,12 +45,9 @@ class MentorNet(Method):
     def __init__(self, settings: MentorNetSettings):
         super().__init__(settings)
         if settings.variant == "dd" and not settings.clean_share:
-            raise InputError(
-                "mentornet's variant dd learns from true labels of some examples: allow it a clean_share of them, "
-                "such as 0.1, or use another variant"
-            )
-        fixed = settings.variant == "self-paced" or settings.percentile != "auto"
-        self.estimates_itself = fixed  # the noise rate then chooses nothing
+            raise InputError("mentornet's variant dd learns from some true labels: set a clean_share, such as 0.1")
+        # the noise rate then chooses nothing
+        self.estimates_itself = settings.variant == "self-paced" or settings.percentile != "auto"
         self.mentor: Mentor | None = None
         self.threshold: float | None = None if settings.first == "percentile" else 0.0
         self.doubts: Tally | None = None
@@ -64,10 +59,9 @@ class MentorNet(Method):
 
     def stages(self) -> list[Stage]:
         """One; before it, for the variant dd, plain training in which losses of clean examples are written down."""
-        student = Stage(start="initial" if self.settings.variant == "dd" else "keep")
         if self.settings.variant == "dd":
-            return [Stage("losses", counts=False, select_by="last"), student]
-        return [student]
+            return [Stage("losses", counts=False, select_by="last"), Stage(start="initial")]
+        return [Stage()]
 
     def begin_run(self, context: Context) -> None:
         if self.settings.variant == "dd" and context.true_labels is None:
@@ -103,11 +97,9 @@ class MentorNet(Method):
         weights = None
         if context.processes.first:
             generator = seeding.torch_rng(context.settings.seed, "mentor")
-            steps = self.settings.mentor_steps
-            if self.settings.variant == "pd":
-                weights = taught(grid, steps, generator).state_dict()
-            else:
-                weights = taught(from_table(self._rows(context)), steps, generator, binary=True).state_dict()
+            pd = self.settings.variant == "pd"
+            draw = grid if pd else from_table(self._rows(context))
+            weights = taught(draw, self.settings.mentor_steps, generator, binary=not pd).state_dict()
         self._hire(context.processes.gather(weights)[0])
 
     def _hire(self, weights: dict[str, Tensor]) -> None:
@@ -126,8 +118,6 @@ class MentorNet(Method):
         loss = torch.from_numpy(self.dump[known])
         wanted = torch.from_numpy(np.broadcast_to(right, self.dump.shape)[known].astype(np.float32))
         return loss, loss - curricula.nearest_rank(loss, 0.9), torch.from_numpy(times[known]), wanted
-
-    # ------------------------------------------------------------ an epoch
 
     def begin_epoch(self, context: Context) -> Selection | None:
         self._facts = {}
@@ -185,10 +175,8 @@ class MentorNet(Method):
         if time < self._burn_in - 1:
             return torch.ones_like(losses)
         difference = losses - self.threshold
-        if self.mentor is None:
-            weights = curricula.self_paced(difference)
-        else:
-            weights = self.mentor.weigh(losses, difference, time)
+        mentor = self.mentor
+        weights = curricula.self_paced(difference) if mentor is None else mentor.weigh(losses, difference, time)
         if self.doubts is not None:
             self.doubts.count(index, 1 - weights.cpu().numpy())
         return weights
@@ -217,8 +205,6 @@ class MentorNet(Method):
         thresholds = [value for value in processes.gather(self.threshold) if value is not None]
         self.threshold = float(np.mean(thresholds)) if thresholds else None
         self._facts |= {"threshold": self.threshold, "mean_weight": 1.0 if doubt is None else 1 - doubt}
-
-    # ------------------------------------------------------------ what is left
 
     def opinions(self) -> dict[str, NDArray[np.floating]]:
         """One minus the mean weight that the mentor has given since the burn-in."""
