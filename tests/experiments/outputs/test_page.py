@@ -72,8 +72,8 @@ def test_rows_with_long_names_have_curves_and_names_that_differ(tmp_path):
     lines += [line("crust-paper", HALF, 0.4), line("crust-released", HALF, 0.45)]
     text = write_results_page(["table2"], lines, "cpu", tmp_path / "results.html").read_text()
     assert sorted(ends(part(text, "table2"))) == [
-        ("crust-half: by prediction, mixup", 1),
-        ("crust-half: by prediction, no mixup", 0),
+        ("crust-half: by prediction, mixup", 0),
+        ("crust-half: by prediction, no mixup", 4),
         ("crust-paper: by prediction, mixup", 2),
         ("crust-released: by label, mixup", 3),
     ]  # all in different colours, those of the methods where they can be
