@@ -41,15 +41,15 @@ def test_images_get_a_network_of_their_size(shape, n, model):
 
 def test_tables_texts_and_what_is_neither():
     assert chosen(3000).model == "mlp"
-    assert defaults.choose("text", (), 3000).model == "text"
-    assert defaults.choose("text", (), 3000).settings["optimizer"] == "adamw"
+    assert defaults.choose("tokens", (), 3000).model == "text"
+    assert defaults.choose("tokens", (), 3000).settings["optimizer"] == "adamw"
     assert defaults.choose("dataset", (5, 7), 3000).model == "mlp"
     with refused("model-not-chosen"):
         defaults.choose("dataset", (), 3000)
     assert defaults.choose("dataset", (), 3000, model=None).settings["optimizer"] == "adamw"
 
 
-@pytest.mark.parametrize("kind", ["images", "features", "text", "dataset"])
+@pytest.mark.parametrize("kind", ["images", "features", "tokens", "dataset"])
 def test_length_is_counted_in_updates_within_bounds_of_epochs(kind):
     shape = {"images": IMAGES, "features": (8,)}.get(kind, ())
     sizes = (20, 500, 3000, 20_000, 10**6)

@@ -46,7 +46,7 @@ LENGTHS: dict[Form, _Length] = {
 BATCHES = ((300, 16), (2_000, 32), (10_000, 64))  # up to so many examples; then 128
 RATE: dict[Form, float] = {"images": 0.001, "table": 0.003, "text": 0.001, "inputs": 0.001}  # of Adam and AdamW
 SHORT, FASTEST = 1_000, 0.01  # in a run of fewer updates the rate is larger, up to this one
-DECAY: dict[Form, float] = {"images": 0.05, "table": 1.0, "text": 0.01, "inputs": 0.01}  # of AdamW, times the rate
+DECAY: dict[Form, float] = {"images": 0.05, "table": 0.6, "text": 0.01, "inputs": 0.01}  # of AdamW, times the rate
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def choose(
     """Choose a network, and the settings of a run that are not given.
 
     Args:
-        kind: of the examples: images, features, text, or dataset.
+        kind: of the examples: images, features, tokens, or dataset.
         shape: of one input; () where it is no tensor.
         n: how many examples there are, before any are held out.
         model: a name; "auto": choose one; None: the user has a network.
@@ -116,7 +116,7 @@ def advice(kind: str, shape: Sequence[int], n: int, model: str | None) -> str | 
 
 
 def _form(kind: str, shape: Sequence[int]) -> Form:
-    if kind == "text":
+    if kind == "tokens":
         return "text"
     return "images" if len(shape) == 3 else "table" if kind == "features" or len(shape) == 1 else "inputs"
 

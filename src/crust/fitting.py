@@ -66,19 +66,12 @@ def fit(
     """Train a network on data with wrong labels.
 
     Args:
-<<<<<<< HEAD
-        model: any network that returns logits, the name of one (`crust.models`), or a function that makes one: it is
-            called for every network of a method, so that a second one has pretrained weights too, where a network that
-            is given itself is copied with new weights.
-        train_set: a map-style dataset of (x, y), arrays (x, y), texts (strings, y), or `Examples`. An array or a tensor
-            of whole numbers, (n, length), is token ids where the network has an embedding (or is `text`), and numbers
-            like all others where it has none.
-=======
         model: any network that returns logits, the name of one (`crust.models`), "auto" for one that fits the data, or
             a function that makes one: it is called for every network of a method, so that a second one has pretrained
             weights too, where a network that is given itself is copied with new weights.
-        train_set: a map-style dataset of (x, y), arrays (x, y), or `Examples`.
->>>>>>> main
+        train_set: a map-style dataset of (x, y), arrays (x, y), texts (strings, y), or `Examples`. An array or a tensor
+            of whole numbers, (n, length), is token ids where the network has an embedding (or is `text`), and numbers
+            like all others where it has none.
         method: a name, see `crust methods`; or a `Method` of your own, the class or an instance (CONTRIBUTING.md).
         labels: one label an example, in place of the dataset's own.
         true_labels: for measuring only.
@@ -279,15 +272,12 @@ def prepare(
         embeds=embeds_tokens(model),
     )
     train, part = data.train, data.part
-<<<<<<< HEAD
-    if isinstance(model, str):
-        check_token_model(model, [part, *([data.validation] if data.validation else []), *data.tests.values()])
-=======
     name = model if isinstance(model, str) else None
     given = experiment.model_dump(include=experiment.model_fields_set)
     choice = defaults.choose(train.kind, train.shape, len(train), model=name, given=given)
     model, experiment = choice.model or model, experiment.model_copy(update=choice.settings)
->>>>>>> main
+    if isinstance(model, str):
+        check_token_model(model, [part, *([data.validation] if data.validation else []), *data.tests.values()])
     if augment is None:
         augment = can_augment(part)
     processes = Processes(experiment.mixed_precision, not torch.cuda.is_available(), trackers, run_dir)

@@ -35,14 +35,9 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     array of strings are texts: they become hashed words, for the network `text`, and AdamW trains it.
 
     Args:
-<<<<<<< HEAD
-        model: the name of a network (`crust.models`), a network that returns logits, which is copied and not changed,
-            or a function `(in_shape, classes)` that makes one; texts get `text` in place of `mlp`.
-=======
         model: "auto" for what fits kind and size of the data (`crust.defaults`), the name of a network
             (`crust.models`), a network that returns logits, which is copied and not changed, or a function
             `(in_shape, classes)` that makes one.
->>>>>>> main
         method: see `crust methods`.
         epochs: passes over the training data, or over what is chosen of it; None: what fits the data.
         batch_size: examples a step; None: what fits the data.
@@ -119,11 +114,7 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "method": self.method,
             "validation": self.validation,
             "seed": seed,
-<<<<<<< HEAD
-            **({"optimizer": "adamw"} if texts else {}),
-=======
             **{name: value for name, value in named.items() if value is not None},
->>>>>>> main
             **(self.settings or {}),
         }
         self._keep(fit(self._model(examples, seed), examples, **options))
@@ -162,12 +153,6 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # ------------------------------------------------------------ parts
 
-<<<<<<< HEAD
-    def _share(self, n: int) -> float:
-        if self.validation == "auto":
-            return 0.1 if n >= ENOUGH else 0.0
-        return self.validation
-
     def _checked_texts(self, X: Any, y: Any) -> tuple[list[str], NDArray[Any]]:
         if y is None:
             raise InputError("y is missing: give one label a text", code="label-count")
@@ -178,9 +163,6 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return check_texts(X), y
 
     def _examples(self, X: Any, codes: NDArray[np.int64] | None) -> Examples:
-=======
-    def _examples(self, X: NDArray[Any], codes: NDArray[np.int64] | None) -> Examples:
->>>>>>> main
         """Columns standardised in float64, images as `from_arrays` takes them; while fitting also learns how."""
         from crust.data import Examples, from_arrays
 
@@ -212,13 +194,8 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from crust import defaults
         from crust._util.seeding import seeded
 
-<<<<<<< HEAD
-        if self._shape is None and self.model == "mlp":
-            return "text"
-=======
         if self.model == defaults.AUTO:
             return str(defaults.choose(examples.kind, examples.shape, len(examples)).model)
->>>>>>> main
         if isinstance(self.model, (str, nn.Module)):
             return self.model
         if not callable(self.model):

@@ -95,17 +95,3 @@ def _show_moves(done: int, total: int) -> None:
     """A line now and then: renaming is quick, but a network drive is not."""
     if done % 1000 == 0:
         sys.stderr.write(f"{done:,} of {total:,} files moved\n")
-<<<<<<< HEAD
-
-
-def _train_words(data: Any, options: dict[str, Any]) -> str:
-    """The command that reads the data as the run did."""
-    words = ["crust", "train", str(data)]
-    for name in ("data_dir", "label_column", "text_column", "image_size", "limit"):
-        if options.get(name) is not None:
-            words += [f"--{name.replace('_', '-')}", str(options[name])]
-    if options.get("skip_broken"):
-        words.append("--skip-broken")
-    return shlex.join(words)
-=======
->>>>>>> main

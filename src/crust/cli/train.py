@@ -41,13 +41,8 @@ def train_command(
     ] = None,
     model: Annotated[
         str | None,
-<<<<<<< HEAD
-        typer.Option(
-            help="resnet8 to resnet56, small_cnn, mlp, text, or timm:NAME; default: what fits the data.",
-=======
         HOW(
-            help="resnet8 to resnet56, small_cnn, mlp, timm:NAME, or auto; default: auto, what fits the data.",
->>>>>>> main
+            help="resnet8 to resnet56, small_cnn, mlp, text, timm:NAME, or auto; default: auto, what fits the data.",
             metavar="NAME",
         ),
     ] = None,
@@ -97,46 +92,14 @@ def train_command(
     ] = None,
     validation: Annotated[
         float | None,
-<<<<<<< HEAD
-        typer.Option(
-            help="Share held out, noisy as it is, to choose the model that is kept; default: 0.1.",
-            metavar="SHARE",
-            rich_help_panel=LABELS,
-        ),
-    ] = None,
-    data_dir: Annotated[
-        str | None,
-        typer.Option(help="Where named datasets are; default: $CRUST_DATA, else data.", rich_help_panel=DATA),
-    ] = None,
-    test: Annotated[
-        str | None, typer.Option(help="Clean data of the same kind to measure on.", rich_help_panel=DATA)
-    ] = None,
-    label_column: Annotated[
-        str | None, typer.Option(help="Column of a table with the labels; default: label.", rich_help_panel=DATA)
-    ] = None,
-    text_column: Annotated[
-        str | None,
-        typer.Option(
-            help="Column of a table with texts to learn from; default: the only one besides the labels.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    image_size: Annotated[
-        int | None, typer.Option(help="Side in pixels that images in folders are brought to.", rich_help_panel=DATA)
-    ] = None,
-    limit: Annotated[int | None, typer.Option(help="Only the first so many examples.", rich_help_panel=DATA)] = None,
-    skip_broken: Annotated[
-        bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.", rich_help_panel=DATA)
-    ] = False,
-    workers: Annotated[
-        int | None, typer.Option(help="Processes that read large image folders.", rich_help_panel=DATA)
-=======
         LABELS(help="Share held out, noisy as it is, to choose the model that is kept; default: 0.1.", metavar="SHARE"),
->>>>>>> main
     ] = None,
     data_dir: Annotated[str | None, DATA(help="Where named datasets are; default: $CRUST_DATA, else data.")] = None,
     test: Annotated[str | None, DATA(help="Clean data of the same kind to measure on.")] = None,
     label_column: Annotated[str | None, DATA(help="Column of a table with the labels; default: label.")] = None,
+    text_column: Annotated[
+        str | None, DATA(help="Column of a table with texts to learn from; default: the only one besides the labels.")
+    ] = None,
     image_size: Annotated[int | None, DATA(help="Side in pixels that images in folders are brought to.")] = None,
     limit: Annotated[int | None, DATA(help="Only the first so many examples.")] = None,
     skip_broken: Annotated[bool, DATA("--skip-broken", help="Leave out images that cannot be read.")] = False,
@@ -296,16 +259,6 @@ def _new_folder(options: dict[str, Any]) -> Path:
     return found
 
 
-<<<<<<< HEAD
-def _usual_model(examples: Examples) -> str:
-    """What to train where nothing is said: by the kind and the size of an example."""
-    if examples.kind == "tokens":
-        return "text"
-    if len(examples.shape) < 3:
-        return "mlp"
-    side = min(examples.shape[1:])
-    return "small_cnn" if side < 32 else "resnet32" if side <= 64 else "timm:resnet18"
-=======
 def _choose(examples: Examples, options: dict[str, Any], experiment: TrainSettings, quiet: bool) -> dict[str, Any]:
     """The settings that nobody gave, and the network; says what was chosen. Datasets of the paper keep its protocol."""
     from crust import defaults
@@ -321,7 +274,6 @@ def _choose(examples: Examples, options: dict[str, Any], experiment: TrainSettin
             if line is not None:
                 typer.echo(line)
     return choice.settings
->>>>>>> main
 
 
 def _how_to_resume(folder: RunFolder, finished: int | None, epochs: int) -> str:
