@@ -30,8 +30,8 @@ def test_all_trainings_once_then_scores_and_a_page(tmp_path, monkeypatch):
     assert len(compared(judged)) == 6
     assert all(entry["auroc"] > 0.9 for name, entry in entries.items() if name != "short")
     assert 0.6 < entries["short"]["auroc"] < entries["self-confidence"]["auroc"]  # one epoch is too few here
-    for ours in ("crust-half", "crust"):
-        assert 4 * entries[ours]["passes"] <= entries["self-confidence"]["passes"]
+    assert 4 * entries["crust-half"]["passes"] <= entries["self-confidence"]["passes"]
+    assert 3 * entries["crust"]["passes"] <= entries["self-confidence"]["passes"]
     cuts = tmp_path / "cuts.json"
     assert audit_cuts.cuts(["symmetric:0.2"], folder, scale="smoke", file=cuts, say=said.append) is True
     assert audit_cuts.cuts(["symmetric:0.2"], folder, scale="smoke", file=cuts, say=said.append) is False  # it is there

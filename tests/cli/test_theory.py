@@ -111,7 +111,7 @@ def test_the_page_of_results(experiment, tmp_path):
     before = (experiment / "theory.json").stat().st_mtime_ns
     assert theory_page.main([*words, "--steps", "2", "--epochs", "2"]) == 0  # nothing is computed twice
     assert (experiment / "theory.json").stat().st_mtime_ns == before
-    assert len(theory_page.specs()) == 8
+    assert len(theory_page.specs()) == 10
 
 
 def test_bad_words(trained, tmp_path, capsys):

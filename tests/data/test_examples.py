@@ -79,8 +79,3 @@ def test_the_fingerprint_of_a_dataset():
     assert examples.fingerprint() == from_dataset(list(items)).fingerprint()
     assert examples.fingerprint() != examples.subset([0, 1, 2, 3]).fingerprint()
     assert examples.subset([0, 1, 4]).fingerprint() != examples.subset([0, 3, 4]).fingerprint()
-
-
-def test_to_a_device():
-    assert images().to("cpu").inputs.device.type == "cpu"
-    assert images().to("meta").inputs.device.type == "meta"

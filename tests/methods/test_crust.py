@@ -185,7 +185,7 @@ def test_a_coreset_that_sizes_itself_begins_with_everyone_and_drops_wrong_labels
     assert sizes[0] == 540
     chosen = [line for line in run.history if line.get("memorised")]
     assert chosen[-1]["n_members"] < 480
-    assert run.history["clean_fraction_weighted"][-1] > run.history["clean_fraction"][0] + 0.05
+    assert run.history["clean_fraction_weighted"][-1] > run.history["clean_fraction"][0] + 0.02
     noise = [line["noise_range"] for line in run.history if "noise_range" in line]
     assert all(0 <= one["low"] <= one["rate"] <= one["high"] <= 1 for one in noise)
     assert all(later["high"] <= sooner["high"] for sooner, later in itertools.pairwise(noise))
@@ -194,7 +194,7 @@ def test_a_coreset_that_sizes_itself_begins_with_everyone_and_drops_wrong_labels
 def test_without_anything_held_out_the_coreset_still_sizes_itself():
     run = on_digits(validation=0)
     assert run.history["n_selected"][:2] == [600, 600]
-    assert run.history["clean_fraction_weighted"][-1] > run.history["clean_fraction"][0] + 0.05
+    assert run.history["clean_fraction_weighted"][-1] > run.history["clean_fraction"][0] + 0.02
 
 
 def test_a_noise_rate_that_is_given_is_kept_to():

@@ -32,9 +32,9 @@ OWN = {
 VARIANTS = {  # all methods with their defaults are in tests/methods/test_conformance.py
     **{name: {"method": name, **OWN.get(name, {})} for name in ("erm", "crust", "crust-released", "mixup", "random")},
     "crust every second epoch": {"method": "crust", "select_every": 2, "select_after": 0, "partners": 2},
-    "crust by clusters": {"method": "crust", "weights": "cluster", "mixup": "cluster", "budget": "group"},
+    "crust by clusters": {"method": "crust-half", "weights": "cluster", "mixup": "cluster", "budget": "group"},
     "crust auto": {"method": "crust", "fraction": "auto"},
-    "crust exact": {"method": "crust", "proxy": "exact", "mixup": "cluster", "budget": "group"},
+    "crust exact": {"method": "crust-half", "proxy": "exact", "mixup": "cluster", "budget": "group"},
     "crust-paper features": {"method": "crust-paper", "proxy": "features", "select_every": 2},
     "erm adam": {"method": "erm", "optimizer": "adam", "clip_norm": 0.5},
     "dropout and batchnorm": {"method": "crust", "model": "rich"},

@@ -141,8 +141,8 @@ def summary(facts: Facts) -> str:
             "it was given, wrong ones included. "
         )
     words += (
-        f"With crust, which looks at the gradients of all examples again and again and trains on {_share(crust)} most "
-        f"central ones, it is {percent(crust.accuracy[-1])}. "
+        "With crust, which looks at the gradients of all examples again and again and trains on "
+        f"{_chosen(crust)}, it is {percent(crust.accuracy[-1])}. "
         f"Of all labels {percent(1 - crust.planted / crust.examples)} are right; "
         f"of those that crust trains on in the last epoch, {percent(crust.clean[-1])}. "
         f"Among the 40 % of the labels of the lowest quality are {crust.found:,} of the {crust.planted:,} wrong ones."
@@ -154,9 +154,11 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' * (number != 1)}"
 
 
-def _share(run: RunFacts) -> str:
-    """How much crust trains on: as the setting says, which is its default here."""
-    return f"the {run.share:.0%}".replace("%", " %") if isinstance(run.share, float) else "the"
+def _chosen(run: RunFacts) -> str:
+    """Whom crust trains on: as the setting says, which is its default here."""
+    if isinstance(run.share, float):
+        return f"the {run.share:.0%} most central ones".replace("%", " %")
+    return "those that seem to have right labels"
 
 
 def _tick(share: float) -> str:

@@ -18,7 +18,7 @@ HALF = "symmetric:0.5"
 
 def shares(curves_of, seeds=(0, 1)):
     return [
-        line("crust", HALF, 0.5, seed, fraction=share, epochs=40, curves=curves_of(share, seed))
+        line("crust-half", HALF, 0.5, seed, fraction=share, epochs=40, curves=curves_of(share, seed))
         for share in (0.3, 0.5, 0.7)
         for seed in seeds
     ]
@@ -30,7 +30,7 @@ def test_a_curve_is_a_mean_with_its_deviation():
         1: {"curves": {"clean_fraction": [0.6, None, 0.9]}},
         2: {"curves": {}},
     }
-    cell = TableCell(TableCellSpec("crust", "30%", "crust", HALF), lines)
+    cell = TableCell(TableCellSpec("crust-half", "30%", "crust-half", HALF), lines)
     found = curve(cell, "clean_fraction")
     assert [(x, round(y, 3), round(d, 4)) for x, y, d in found.points()] == [(1, 0.5, 0.1414), (3, 0.75, 0.2121)]
     assert curve(cell, "test_accuracy") is None
@@ -55,7 +55,7 @@ def test_figure_1_is_written(tmp_path):
     text = paths[0].read_text()
     assert "| 30% | 50.0 ± 0.0 | 50.0 ± 0.0 |" in text
     assert "| 75.0 ± 7.1 | 2 |" in text  # 70 and 80 in the last epoch
-    assert "No run is missing." in text
+    assert "Missing: 2 of 8 runs. its own size: all." in text
     rows = list(csv.DictReader(StringIO(paths[1].read_text())))
     last = next(
         row for row in rows if row["column"] == "70%" and row["curve"] == "clean_fraction" and row["epoch"] == "40"
@@ -69,13 +69,13 @@ def test_figure_1_is_written(tmp_path):
 
 def test_a_figure_without_runs_says_so(tmp_path):
     paths = EXPERIMENTS["figure1"].write([], "cpu", tmp_path)
-    assert "Missing: 6 of 6 runs" in paths[0].read_text()
+    assert "Missing: 8 of 8 runs" in paths[0].read_text()
     assert (tmp_path / "figure1.png").stat().st_size > 1000
 
 
 def test_a_picture_differs_where_its_curves_differ():
     cells = [
-        TableCell(TableCellSpec("crust", "30%", "crust", HALF), {0: {"curves": {"clean_fraction": [0.5, end]}}})
+        TableCell(TableCellSpec("crust-half", "30%", "crust-half", HALF), {0: {"curves": {"clean_fraction": [0.5, end]}}})
         for end in (0.6, 0.6, 0.7)
     ]
     one, same, other = (picture({"a": {"30%": curve(cell, "clean_fraction")}, "b": {"30%": None}}) for cell in cells)
@@ -91,11 +91,11 @@ def colours(content):
 
 def test_the_colour_of_a_curve_follows_its_name(tmp_path):
     one = curve(
-        TableCell(TableCellSpec("crust", "50%", "crust", HALF), {0: {"curves": {"clean_fraction": [0.5, 0.6]}}}),
+        TableCell(TableCellSpec("crust-half", "50%", "crust-half", HALF), {0: {"curves": {"clean_fraction": [0.5, 0.6]}}}),
         "clean_fraction",
     )
     assert COLOURS[1] in colours(picture({"a": {"50%": one}}, {"30%": 0, "50%": 1}))
-    runs = [line("crust", HALF, 0.5, fraction=0.3), line("crust-released", HALF, 0.5)]
+    runs = [line("crust-half", HALF, 0.5, fraction=0.3), line("crust-released", HALF, 0.5)]
     EXPERIMENTS["figure1"].write(runs, "cpu", tmp_path)
     released = colours((tmp_path / "figure1-crust-released.png").read_bytes())  # it has 50% alone
     assert COLOURS[1] in released

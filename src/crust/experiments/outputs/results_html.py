@@ -27,7 +27,7 @@ from crust.report.charts import Line, line_chart
 from crust.report.document import page
 
 CURVES = 5  # that fit one chart with their names
-TONES = {"erm": 5, "crust-paper": 2, "crust-released": 3, "crust": 1}  # the same colours in every chart
+TONES = {"erm": 5, "crust-paper": 2, "crust-released": 3, "crust-half": 0, "crust": 1}  # the same colours in every chart
 COLOURS = 6  # that the style has
 NAME = 20  # letters of a row of a name in a chart, which has at most two
 NAMED = ("method", "data", "labels")  # of a specification, in a column each
@@ -199,7 +199,7 @@ def _tones(charts: Collection[Sequence[str]]) -> dict[str, int]:
     Example:
         >>> found = _tones([["erm", "a", "b"], ["crust: mixup", "crust: none", "a"]])
         >>> [found[name] for name in ("erm", "crust", "a", "b", "crust: mixup", "crust: none")]
-        [5, 1, 0, 4, 1, 4]
+        [5, 1, 4, 0, 1, 2]
     """
     tones = dict(TONES)
     for name in dict.fromkeys(name for chart in charts for name in chart if name not in TONES):

@@ -117,7 +117,7 @@ def write_results_page(
     Example:
         >>> import tempfile
         >>> path = write_results_page(["figure1"], [], "cpu", tempfile.mkdtemp() + "/results.html")
-        >>> "6 of 6 runs" in path.read_text()
+        >>> "8 of 8 runs" in path.read_text()
         True
     """
     asked = [EXPERIMENTS[choices(name, EXPERIMENTS, "experiment")] for name in names]
