@@ -98,8 +98,8 @@ def fit(
         >>> digits = data.load("digits", limit=300)
         >>> wrong = noise.make_noisy_labels(digits.train.labels, "symmetric:0.4", classes=10).labels
         >>> result = fit("mlp", digits.train, labels=wrong, true_labels=digits.train.labels, epochs=2)
-        >>> len(result.history), len(result.audit()), result.history["n_members"]
-        (2, 300, [270, 0])
+        >>> len(result.history), len(result.audit()), result.history["n_selected"]
+        (2, 300, [270, 270])
     """
     with own_accelerate_state():
         run = prepare(

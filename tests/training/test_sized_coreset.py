@@ -66,7 +66,7 @@ def test_wrong_labels_are_left_out_and_clean_data_stays_whole():
         coreset = SizedCoreset(2000, memory=0.5)
         for _ in range(3):
             coreset.look(seen(p, labels), labels, seen(held, held_labels), held_labels, None)
-        assert coreset.ready(epoch=12, epochs=40, updates=100, select_after=None)
+        assert coreset.ready(epoch=12, epochs=40, updates=400, select_after=None)
         coreset.choose(labels, grouping="prediction", selection="central")
         assert coreset.noise.low <= rate + 0.02
         assert coreset.noise.rate == pytest.approx(rate, abs=0.06)

@@ -24,7 +24,7 @@ def train_again_command(run: RunFolder, data: Any, options: dict[str, Any], n: i
         labels: a file of labels, where the data has others.
     """
     words = ["crust", "train", str(data)]
-    for name in ("data_dir", "label_column", "image_size", "limit"):
+    for name in ("data_dir", "label_column", "text_column", "image_size", "limit"):
         words += _flag(name, options.get(name))
     if options.get("skip_broken"):
         words.append("--skip-broken")

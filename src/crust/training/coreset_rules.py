@@ -29,7 +29,6 @@ Weights = Literal["cluster", "none"]
 
 MEMORISED_GAP = 0.08  # so much oftener right by the given labels on what was trained on, and two standard errors
 ENOUGH_UPDATES = 200  # of the weights, and an eighth of the epochs: a network knows something
-LATEST_START = 0.3  # of the epochs: by then members are chosen in any case
 HELD_MEMORY = 0.5  # of the passes over held-out examples, which memorise nothing
 LEAST_WORTH = 0.15  # others that are worth less are left out, which also saves their passes
 BOUND_BY_NOISE, MOST_BOUND = 3.5, 0.7  # q of the members' loss: at a fifth of wrong labels as its authors have it
@@ -196,7 +195,7 @@ class SizedCoreset:
             self.memorised = epoch >= warmup_of(None, epochs)
         else:
             knows = epoch >= warmup_of(None, epochs) and updates >= ENOUGH_UPDATES
-            self.memorised = self.memorised or knows or epoch >= LATEST_START * epochs
+            self.memorised = self.memorised or knows
         return self.memorised
 
     def choose(self, labels: NDArray[np.int64], *, grouping: Grouping, selection: Rule) -> None:

@@ -75,7 +75,9 @@ def test_a_figure_without_runs_says_so(tmp_path):
 
 def test_a_picture_differs_where_its_curves_differ():
     cells = [
-        TableCell(TableCellSpec("crust-half", "30%", "crust-half", HALF), {0: {"curves": {"clean_fraction": [0.5, end]}}})
+        TableCell(
+            TableCellSpec("crust-half", "30%", "crust-half", HALF), {0: {"curves": {"clean_fraction": [0.5, end]}}}
+        )
         for end in (0.6, 0.6, 0.7)
     ]
     one, same, other = (picture({"a": {"30%": curve(cell, "clean_fraction")}, "b": {"30%": None}}) for cell in cells)
@@ -91,7 +93,9 @@ def colours(content):
 
 def test_the_colour_of_a_curve_follows_its_name(tmp_path):
     one = curve(
-        TableCell(TableCellSpec("crust-half", "50%", "crust-half", HALF), {0: {"curves": {"clean_fraction": [0.5, 0.6]}}}),
+        TableCell(
+            TableCellSpec("crust-half", "50%", "crust-half", HALF), {0: {"curves": {"clean_fraction": [0.5, 0.6]}}}
+        ),
         "clean_fraction",
     )
     assert COLOURS[1] in colours(picture({"a": {"50%": one}}, {"30%": 0, "50%": 1}))

@@ -45,7 +45,9 @@ def test_runs_at_cpu_scale_are_those_that_make_names():
         assert key(make("crust-paper", "symmetric:0.5", seed=seed)) in wanted
     halves = [("crust-half", {"fraction": share}) for share in (0.3, 0.5, 0.7)]
     assert {key(spec) for spec in EXPERIMENTS["figure1"].specs("cpu")} == {
-        key(make(name, "symmetric:0.5", seed=seed, **more)) for seed in (0, 1) for name, more in [*halves, ("crust", {})]
+        key(make(name, "symmetric:0.5", seed=seed, **more))
+        for seed in (0, 1)
+        for name, more in [*halves, ("crust", {})]
     }
 
 

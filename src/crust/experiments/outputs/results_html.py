@@ -27,7 +27,13 @@ from crust.report.charts import Line, line_chart
 from crust.report.document import page
 
 CURVES = 5  # that fit one chart with their names
-TONES = {"erm": 5, "crust-paper": 2, "crust-released": 3, "crust-half": 0, "crust": 1}  # the same colours in every chart
+TONES = {
+    "erm": 5,
+    "crust-paper": 2,
+    "crust-released": 3,
+    "crust-half": 0,
+    "crust": 1,
+}  # the same colours in every chart
 COLOURS = 6  # that the style has
 NAME = 20  # letters of a row of a name in a chart, which has at most two
 NAMED = ("method", "data", "labels")  # of a specification, in a column each
