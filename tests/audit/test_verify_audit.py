@@ -124,7 +124,8 @@ def test_a_run_is_verified_once_and_found_again(tmp_path):
 def test_clean_data_is_called_clean(tmp_path):
     """What the network doubts there is right, however much of it looks like what it doubts of the injected labels."""
     points, _, true = clouds(5, 3.0, n=500)  # without what the surest say 0.27 would be called wrong
-    crust.fit("mlp", (points, true), epochs=6, batch_size=32, learning_rate=0.05, run_dir=tmp_path)
+    settings = {"method": "crust-half", "epochs": 6, "batch_size": 32, "learning_rate": 0.05}
+    crust.fit("mlp", (points, true), run_dir=tmp_path, **settings)
     found = verify_audit(tmp_path, (points, true))
     assert found["noise_rate"]["value"] < 0.02
     assert found["noise_rate"]["high"] < 0.05

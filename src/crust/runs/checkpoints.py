@@ -120,6 +120,8 @@ class Reopened:
         if self.method not in SELECTING:
             return None
         own = self.own if share is None else self.own.model_copy(update={"fraction": share})
+        if getattr(own, "fraction", None) == "auto":  # it would wait until labels are memorised, and for its next pass
+            own = own.model_copy(update={"select_after": 0, "select_every": 1})
         method = METHODS[self.method](own)
         memory = self._content(epoch)["method"]
         if memory:
@@ -135,7 +137,7 @@ class Reopened:
             validation=None,
             true_labels=None if self.truth is None else self.truth[rows],
         )
-        context.epoch = max(epoch, warmup_of(getattr(own, "select_after", 0), context.epochs))
+        context.epoch = max(1, epoch, warmup_of(getattr(own, "select_after", 0), context.epochs))
         selection = method.begin_epoch(context)
         if selection is None:
             return None
@@ -197,8 +199,10 @@ def reopen(
 
 def _rows_of_state(state: dict[str, Any], rows: NDArray[np.int64], n: int) -> dict[str, Any]:
     """A method's memory of some examples; its last coreset is left out, since it is chosen anew."""
-    return {
-        name: value[rows] if isinstance(value, np.ndarray) and value.shape[:1] == (n,) else value
-        for name, value in state.items()
-        if name != "coreset"
-    }
+    found: dict[str, Any] = {}
+    for name, value in state.items():
+        if isinstance(value, dict) and name != "coreset":
+            found[name] = _rows_of_state(value, rows, n)
+        elif name != "coreset":
+            found[name] = value[rows] if isinstance(value, np.ndarray) and value.shape[:1] == (n,) else value
+    return found

@@ -223,7 +223,7 @@ class SizedCoreset:
             member[order[np.argsort(far[order], kind="stable")][most:]] = False
         self.member = member
         noise = self.noise
-        worth = ((noise.disagreement - noise.low) / noise.disagreement) ** 2 if noise.disagreement > 0 else 0.0
+        worth = ((noise.disagreement - noise.rate) / noise.disagreement) ** 2 if noise.disagreement > 0 else 0.0
         self.worth = worth if worth > LEAST_WORTH else 0.0
 
     def facts(self) -> dict[str, Any]:
