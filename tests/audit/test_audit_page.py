@@ -31,7 +31,7 @@ def calibration():
         for n in range(1, 20)
     ]
     return {
-        "version": 1, "level": 0.9, "examples": 30, "plants": {"count": 3, "share": 0.1, "seed": 0, "seconds": 1.0},
+        "version": 1, "level": 0.9, "examples": 30, "injected": {"count": 3, "share": 0.1, "seed": 0, "seconds": 1.0},
         "noise_rate": estimate(0.25), "classes": CLASSES, "transitions": {}, "curve": curve, "cut": curve[10],
         "notes": ["<b>keep</b> this in mind"],
     }  # fmt: skip
@@ -111,6 +111,9 @@ def test_the_summary_says_what_is_known():
     assert "&lt;b&gt;keep&lt;/b&gt; this in mind" in text
     assert text.count("<polyline") == 2
     assert 'class="cut"' in text
+    assert (
+        "Measured from 3 labels that were made wrong on purpose; the bands are 90\N{NO-BREAK SPACE}% intervals." in text
+    )
     text = audit_page(table, CLASSES, calibration={**calibration(), "cut": None, "curve": []})
     assert "No label stands out as wrong." in text
 

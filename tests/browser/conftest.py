@@ -37,13 +37,23 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
+def windows() -> list[Any]:
+    """Those that are open."""
+    return []
+
+
+def close(windows: list[Any]) -> None:
+    while windows:
+        windows.pop().close()
+
+
+@pytest.fixture
+def open_page(browser: Any, windows: list[Any]) -> Iterator[Callable[..., Any]]:
     """A function that opens a file or an address in a fresh window.
 
     What goes to the console as an error or a warning, what a script throws, and what is asked of other machines is
     collected; a test that leaves any of it behind fails.
     """
-    contexts: list[Any] = []
     complaints: list[str] = []
 
     def listen(page: Any) -> None:
@@ -53,15 +63,14 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
 
     def open_one(address: str | Path, *, width: int = 1280, height: int = 800, scheme: str = "light") -> Any:
         context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
-        contexts.append(context)
+        windows.append(context)
         page = context.new_page()
         listen(page)
         page.goto(address.resolve().as_uri() if isinstance(address, Path) else address)
         return page
 
     yield open_one
-    for context in contexts:
-        context.close()
+    close(windows)
     assert complaints == []
 
 
@@ -79,7 +88,8 @@ def table() -> Any:
 
 
 @pytest.fixture
-def server(tmp_path: Path, table: Any) -> Iterator[Any]:
+def server(tmp_path: Path, table: Any, windows: list[Any]) -> Iterator[Any]:
     """Its review, served with pictures."""
     with serving(tmp_path, table, looks=Pictures(colours)) as found:
         yield found
+        close(windows)  # before the server goes: one that asks once more would complain

@@ -211,15 +211,17 @@ def verified_lines(found: dict[str, Any]) -> list[str]:
 def _worst_table(table: Any) -> Any:
     rate = ["selection_rate"] if table["selection_rate"].notna().any() else []
     names = [*(["id"] if "id" in table else []), "given_label", "predicted_label"]
+    text = ["text"] if "text" in table else []
     rows = []
     for row in table.to_dict("records"):
         cells = [row["index"], *(row[name] for name in names)]
         cells += [f"{row['predicted_prob']:.2f}", f"{row['label_quality']:.3f}"]
         if rate:
             cells.append("held out" if row["is_held_out"] else percent(row["selection_rate"]))
-        rows.append(cells)
-    heads = ["index", *names, "predicted_prob", "label_quality", *rate]
-    return text_table(heads, rows, title="the labels of the lowest quality", left=names, whole=["id"])
+        rows.append([*cells, *(row[name] for name in text)])
+    heads = ["index", *names, "predicted_prob", "label_quality", *rate, *text]
+    title = "the labels of the lowest quality"
+    return text_table(heads, rows, title=title, left=[*names, *text], whole=["id", *text])
 
 
 def _matrix_table(matrix: Any, classes: list[Any]) -> Any:

@@ -59,7 +59,7 @@ def page(
     scripts: Sequence[str] = (),
     data: Any = None,
     **values: Any,
-) -> Markup:
+) -> str:
     """A whole document that stands alone: what it needs is in it, nothing is fetched.
 
     Args:
@@ -75,14 +75,10 @@ def page(
         >>> text.startswith("<!doctype html>"), "<h1>5 &lt; 6</h1>" in text, "http" in text.replace("http-equiv", "")
         (True, True, False)
     """
-    return render(
-        template,
-        title=title,
-        style=Markup(read_together("report/style.css", *styles)),
-        script=Markup(read_together(*scripts)),
-        data=None if data is None else as_json(data),
-        **values,
-    )
+    held = None if data is None else as_json(data)
+    style, script = Markup(read_together("report/style.css", *styles)), Markup(read_together(*scripts))
+    # A plain string: a whole document is no part of another one.
+    return str(render(template, title=title, style=style, script=script, data=held, **values))
 
 
 def read_together(*names: str) -> str:
