@@ -36,7 +36,7 @@ OTHERS_BOUND = 0.7  # q of the loss of those who are not members, as the authors
 class CrustSettings(Settings):
     fraction: float | Literal["auto", "noise-rate"] = Field(
         "auto",
-        description="size of the coreset: a share, noise-rate (one minus it), or auto: as many as seem right by what is held out",
+        description="size of the coreset: a share, noise-rate (one minus it), or auto (as many as seem right)",
     )
     noise_rate: Rate = Field("estimate", description="the share of wrong labels, or where to take it from")
     grouping: coreset_rules.Grouping = Field(
@@ -52,7 +52,7 @@ class CrustSettings(Settings):
     )
     proxy: Literal["logits", "features", "exact"] = Field(
         "logits",
-        description="how gradients are compared: by the logits, by features, or exactly (last layer)",
+        description="gradients compared by logits, by features, or exactly (last layer)",
     )
     memory: float = Field(0.8, ge=0, lt=1, description="auto: how much of what earlier passes said is kept")
     bound: Annotated[float, Field(ge=0, le=1)] | Literal["auto"] = Field(
