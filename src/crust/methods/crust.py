@@ -48,7 +48,7 @@ class CrustSettings(Settings):
     )
     budget: coreset_rules.Budget = Field(
         "label",
-        description="who gets its part of the fraction: every given label, so that none comes away empty, or every group",
+        description="who gets its part of the fraction: every given label (so that none is left out) or every group",
     )
     proxy: Literal["logits", "features", "exact"] = Field(
         "logits",
