@@ -41,16 +41,12 @@ def main(args: list[str] | None = None) -> NoReturn:
         # Wrong options. Newer versions of typer bring a click of their own, so the class is known by its method.
         if not hasattr(error, "format_message"):
             raise
-        _fail(_as_sentence(error.format_message()) + "; crust --help shows what there is", 2)
+        from crust.cli.near_misses import wrong_option
+
+        _fail(wrong_option(error), 2)
     if code == 130:
         _fail("stopped, nothing more was written", 130)
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def _as_sentence(text: str) -> str:
-    """One line that starts in lower case and ends without a full stop, as all our messages do."""
-    line = " ".join(text.split()).rstrip(".")
-    return line[:1].lower() + line[1:]
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -31,7 +31,6 @@ TRAIN = "crust train photos/ --epochs 60 -o runs/a"
 app = typer.Typer(
     name="crust",
     help="Train on data with wrong labels, and find out which labels are wrong.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     epilog=_example(TRAIN, "crust audit runs/a", SELECT),
