@@ -34,6 +34,7 @@ class TrainSettings(BaseModel):
     lr_milestones: tuple[float, ...] = (2 / 3, 5 / 6)  # where the rate falls, as shares of the epochs
     drop_factor: float = Field(0.1, gt=0, le=1)
     clip_norm: float | None = Field(None, gt=0)
+    ema: float | None = Field(None, gt=0, lt=1)  # share of the averaged weights that a step leaves; None: no averaging
     seed: int = Field(0, ge=0)
     workers: int = Field(0, ge=0)
     eval_batch_size: int = Field(128, ge=1)
