@@ -142,6 +142,24 @@ def test_methods(capsys):
     assert all(name in shown for name in [*METHODS["crust"].Settings.model_fields, *TrainSettings.model_fields])
 
 
+def test_every_setting_says_what_it_means(capsys):
+    from crust.cli.methods import setting_rows
+
+    kinds = [TrainSettings, *(kind.Settings for kind in METHODS.values())]
+    assert not [(kind.__name__, row[0]) for kind in kinds for row in setting_rows(kind) if not row[3]]
+    assert call("methods crust-paper") == 0  # a variant says what the settings mean that it takes over
+    assert "size of the coreset" in " ".join(capsys.readouterr().out.split())
+
+
+def test_methods_for_machines(capsys):
+    assert call("methods gce --json") == 0
+    (gce,) = json.loads(capsys.readouterr().out)
+    assert gce["method"] == "gce"
+    assert [row["setting"] for row in gce["settings"]] == ["q"]
+    assert call("methods --json") == 0
+    assert [each["method"] for each in json.loads(capsys.readouterr().out)] == list(METHODS)
+
+
 @pytest.mark.parametrize("name", recipe.recipe_names())
 def test_recipes_have_every_setting(name):
     found = recipe.read_recipe(name)
