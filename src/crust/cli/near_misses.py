@@ -14,7 +14,7 @@ SYNONYMS = {
     "target": "label_column", "label": "label_column", "label_col": "label_column", "text": "text_column",
     "noise_rate": "noise", "out": "output",
     "output_dir": "output", "out_dir": "output", "amp": "mixed_precision", "fp16": "mixed_precision",
-    "bf16": "mixed_precision", "checkpoint": "resume", "verbose": "quiet", "silent": "quiet", "size": "image_size",
+    "bf16": "mixed_precision", "verbose": "quiet", "silent": "quiet", "size": "image_size",
 }  # fmt: skip
 
 
