@@ -18,12 +18,6 @@ LONGER = [
     "train_your_own_network",
     "compare_methods",
 ]
-    "wrong_labels_in_a_table",
-    "wrong_labels_in_images",
-    "wrong_labels_in_texts",
-    "train_your_own_network",
-    "compare_methods",
-]
 
 
 @pytest.mark.parametrize("name", [*QUICK, *(pytest.param(each, marks=pytest.mark.slow) for each in LONGER)])
