@@ -352,8 +352,8 @@ def prepare(
     state = RunState(Plan(chosen, estimator))
     epochs = sum(stage.epochs or experiment.epochs for stage in chosen.stages())
     shown = EpochProgress(epochs, quiet=not (progress and processes.first), every=LINE_EVERY)
-    listeners: list[Callable[[dict[str, Any]], None]] = [shown, *([on_epoch_end] if on_epoch_end is not None else [])]
-    tracking = Tracking(processes, trackers, config, listeners)
+    listeners: list[Callable[[dict[str, Any]], None]] = [] if on_epoch_end is None else [on_epoch_end]
+    tracking = Tracking(processes, trackers, config, [shown, *listeners] if progress else listeners)
     folder = None if run_dir is None else run_dir if isinstance(run_dir, RunFolder) else RunFolder(run_dir)
     recorder = Recorder(
         context,
