@@ -15,6 +15,7 @@ from torch import nn
 
 from crust._util.in_words import duration, percent
 from crust._util.torch_modules import forward_logits
+from crust.audit.noise_rate import NoiseRate, noise_rate
 from crust.data import Examples, batches, from_arrays, from_texts, from_tokens
 from crust.data.text import is_text
 from crust.data.tokens import are_ids
@@ -173,6 +174,11 @@ class Result:
             return self.audit()
         except InputError:
             return None
+
+    def noise_rate(self) -> NoiseRate:
+        """The share of wrong labels with its interval, or why there is none; once asked, that of `crust verify`."""
+        verified = None if self.run_dir is None else RunFolder(self.run_dir).verified()
+        return noise_rate(self.audit(), len(self.classes), verified)
 
     def predict(self, data: Any, *, batch_size: int = 128) -> NDArray[Any]:
         """Predicted classes, in the user's own names.
