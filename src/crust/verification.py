@@ -172,6 +172,7 @@ def _train_again(
         run_dir=second,
         resume=True,
         on_epoch_end=on_epoch_end,
+        progress=on_epoch_end is None,
         **experiment,
         **config["settings"],
     )
