@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from crust.sklearn import CrustClassifier as CrustClassifier
     from crust.verification import verify_audit as verify_audit
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Where each public name lives.
 _HOMES = {

@@ -44,7 +44,7 @@ def here(made, tmp_path, monkeypatch):
 
 def test_a_run_leaves_what_it_should(here):
     assert {path.name for path in (here / "run").iterdir()} == {
-        "audit.parquet", "checkpoint", "config.yaml", "encoding.json", "history.jsonl", "model.safetensors",
+        ".lock", "audit.parquet", "checkpoint", "config.yaml", "encoding.json", "history.jsonl", "model.safetensors",
         "noise.npz", "recipe.yaml",
     }  # fmt: skip
     lines = [json.loads(line) for line in (here / "run/history.jsonl").read_text().splitlines()]
@@ -68,7 +68,9 @@ def test_lines_and_summary(here, capfd):
 
 def test_resume_reaches_the_same_end(here, capsys):
     assert call(f"train {SMALL} --noise symmetric:0.4 -o half") == 2
-    assert "half holds a run already: go on with --resume" in capsys.readouterr().err
+    assert re.search("half holds a run already, .* --resume", capsys.readouterr().err)
+    assert call(f"train {SMALL} --noise symmetric:0.4 --seed 1 -o half") == 2
+    assert "another run, with seed (was 0, is 1)" in capsys.readouterr().err
     assert call("train --resume -q -o half") == 0
     assert capsys.readouterr().out == ""
     assert (here / "half/model.safetensors").read_bytes() == (here / "run/model.safetensors").read_bytes()
@@ -140,6 +142,24 @@ def test_methods(capsys):
     assert call("methods crust") == 0
     shown = capsys.readouterr().out
     assert all(name in shown for name in [*METHODS["crust"].Settings.model_fields, *TrainSettings.model_fields])
+
+
+def test_every_setting_says_what_it_means(capsys):
+    from crust.cli.methods import setting_rows
+
+    kinds = [TrainSettings, *(kind.Settings for kind in METHODS.values())]
+    assert not [(kind.__name__, row[0]) for kind in kinds for row in setting_rows(kind) if not row[3]]
+    assert call("methods crust-paper") == 0  # a variant says what the settings mean that it takes over
+    assert "size of the coreset" in " ".join(capsys.readouterr().out.split())
+
+
+def test_methods_for_machines(capsys):
+    assert call("methods gce --json") == 0
+    (gce,) = json.loads(capsys.readouterr().out)
+    assert gce["method"] == "gce"
+    assert [row["setting"] for row in gce["settings"]] == ["q"]
+    assert call("methods --json") == 0
+    assert [each["method"] for each in json.loads(capsys.readouterr().out)] == list(METHODS)
 
 
 @pytest.mark.parametrize("name", recipe.recipe_names())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
+from pydantic import BaseModel
 
 from crust.cli.formatting import text_table
 from crust.errors import choices
@@ -13,45 +15,70 @@ from crust.errors import choices
 
 def methods_command(
     name: Annotated[str | None, typer.Argument(help="One method, with all its settings.", show_default=False)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for a machine to read.")] = False,
 ) -> None:
-    """List the training methods; of one of them, every setting with its default."""
+    """List the training methods; of one of them, every setting with its default and what it means."""
     from rich.console import Console
 
     from crust.methods import METHODS
     from crust.training.settings import TrainSettings
 
     console = Console(highlight=False)
+    kinds = METHODS if name is None else {name: METHODS[choices(name, METHODS, "method")]}
+    if as_json:
+        typer.echo(json.dumps([_as_data(each, kind) for each, kind in kinds.items()], indent=2))
+        return
     if name is None:
         console.print(_method_table(("method", "what it does", "needs to know"), [
             (each, kind.summary, kind.needs) for each, kind in METHODS.items()
         ]))  # fmt: skip
-        console.print("settings of one: crust methods crust")
+        console.print("next: crust methods crust shows all settings of one")
         return
-    kind = METHODS[choices(name, METHODS, "method")]
+    kind = kinds[name]
     console.print(f"{name}: {kind.summary}", markup=False)
     console.print(f"needs to know: {kind.needs}; networks: {kind.networks}", markup=False)
-    heads = ("setting", "default", "values")
-    own = kind.Settings.model_fields
+    heads = ("setting", "default", "values", "meaning")
+    own = setting_rows(kind.Settings)
     if own:
-        console.print(_method_table(heads, setting_rows(own), f"settings of {name}"))
-    others = {each: field for each, field in TrainSettings.model_fields.items() if each not in own}
-    console.print(_method_table(heads, setting_rows(others), "settings of every run"))
-    console.print(f"use them as in: crust train digits --method {name} --set NAME=VALUE", markup=False)
+        console.print(_method_table(heads, own, f"settings of {name}"))
+    others = [row for row in setting_rows(TrainSettings) if row[0] not in kind.Settings.model_fields]
+    console.print(_method_table(heads, others, "settings of every run"))
+    console.print(f"next: crust train DATA --method {name} --set NAME=VALUE", markup=False)
 
 
-def setting_rows(fields: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Name, default and allowed values of each setting.
+def _as_data(name: str, kind: Any) -> dict[str, Any]:
+    heads = ("setting", "default", "values", "meaning")
+    return {
+        "method": name,
+        "what it does": kind.summary,
+        "needs to know": kind.needs,
+        "networks": kind.networks,
+        "settings": [dict(zip(heads, row, strict=True)) for row in setting_rows(kind.Settings)],
+    }
+
+
+def setting_rows(settings: type[BaseModel]) -> list[tuple[str, str, str, str]]:
+    """Name, default, allowed values and meaning of each setting.
 
     Example:
         >>> from crust.training.settings import TrainSettings
-        >>> setting_rows(TrainSettings.model_fields)[:3]
-        [('epochs', '120', 'int ≥ 1'), ('batch_size', '128', 'int ≥ 1'), ('optimizer', 'sgd', 'sgd, adam or adamw')]
+        >>> setting_rows(TrainSettings)[:2]
+        [('epochs', '120', 'int ≥ 1', 'passes over the training set'),
+         ('batch_size', '128', 'int ≥ 1', 'examples in a step')]
     """
     rows = []
-    for name, field in fields.items():
+    for name, field in settings.model_fields.items():
         default = "null" if field.default is None else _default_in_words(field.default)
-        rows.append((name, default, " ".join([_words(field.annotation), *_bounds_in_words(field.metadata)])))
+        values = " ".join([_words(field.annotation), *_bounds_in_words(field.metadata)])
+        rows.append((name, default, values, _meaning(settings, name)))
     return rows
+
+
+def _meaning(settings: type[BaseModel], name: str) -> str:
+    """What a setting means, in the words of the nearest class that says it: a variant only changes defaults."""
+    kinds = (kind for kind in settings.__mro__ if issubclass(kind, BaseModel))
+    words = (kind.model_fields[name].description for kind in kinds if name in kind.model_fields)
+    return next(filter(None, words), "")
 
 
 def _bounds_in_words(metadata: Sequence[Any]) -> list[str]:
@@ -83,4 +110,4 @@ def _words(annotation: Any) -> str:
 
 
 def _method_table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], title: str | None = None) -> Any:
-    return text_table(heads, rows, title=title, left=heads, whole=(heads[0], *heads[2:]))
+    return text_table(heads, rows, title=title, left=heads, whole=heads[:1])

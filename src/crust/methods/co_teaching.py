@@ -62,11 +62,15 @@ def exchanged(losses: tuple[Tensor, Tensor], n: int) -> tuple[Tensor, Tensor]:
 
 
 class CoTeachingSettings(Settings):
-    noise_rate: Rate = "estimate"  # tau: the share of wrong labels, or where to take it from
-    ramp: int | None = Field(None, ge=1)  # epochs until all of it is left out; None: 10 of 200 of 50,000 examples
-    power: float = Field(1.0, gt=0)  # of the epoch while it ramps
-    forgetting: Literal["paper", "released"] = "paper"  # how its share rises
-    mean_twice: bool = False  # the published code divides the mean by the number of kept examples once more
+    noise_rate: Rate = Field("estimate", description="the share of wrong labels, or where to take it from")
+    ramp: int | None = Field(
+        None, ge=1, description="epochs until all of the noise rate is left out; null: 10 of 200 of 50,000 examples"
+    )
+    power: float = Field(1.0, gt=0, description="of the epoch while it ramps")
+    forgetting: Literal["paper", "released"] = Field("paper", description="how the share that is left out rises")
+    mean_twice: bool = Field(
+        False, description="divide the mean by the number of kept examples once more, as the published code does"
+    )
 
 
 class CoTeaching(Method):

@@ -34,27 +34,49 @@ OTHERS_BOUND = 0.7  # q of the loss of those who are not members, as the authors
 
 
 class CrustSettings(Settings):
-    # how large: auto: as many as seem right, by what is held out; noise-rate: one minus the noise rate; or a share
-    fraction: float | Literal["auto", "noise-rate"] = "auto"
-    noise_rate: Rate = "estimate"  # the share of wrong labels, or where to take it from
-    grouping: coreset_rules.Grouping = "prediction"
-    selection: coreset_rules.Rule = "central"
-    budget: coreset_rules.Budget = (
-        "label"  # who gets its part of the fraction: every given label, so that none starves, or group
+    fraction: float | Literal["auto", "noise-rate"] = Field(
+        "auto",
+        description="size of the coreset: a share, noise-rate (one minus it), or auto (as many as seem right)",
     )
-    proxy: Literal["logits", "features", "exact"] = "logits"
-    memory: float = Field(0.8, ge=0, lt=1)  # auto: how much of what earlier passes said is kept
-    bound: Annotated[float, Field(ge=0, le=1)] | Literal["auto"] = "auto"  # auto: q of the members' bounded loss
-    others: Literal["bounded", "none"] = "bounded"  # auto: whether the others are trained on as much as they are worth
-    weights: coreset_rules.Weights = "none"
-    # where an example's partner comes from; auto: coreset for images, none for what is no image
-    mixup: Literal["auto", "coreset", "cluster", "none"] = "auto"
-    mix_labels: bool = True  # False: an example keeps its own label
-    alpha: float = Field(1.0, gt=0)  # of Beta(alpha, alpha)
-    partners: int = Field(1, ge=1)
-    # epochs on everything first; None: until labels are memorised (auto), else an eighth of all, from 1 to 5
-    select_after: int | None = Field(None, ge=0)
-    select_every: int | None = Field(None, ge=1)  # None: every epoch, or as the passes of auto allow
+    noise_rate: Rate = Field("estimate", description="the share of wrong labels, or where to take it from")
+    grouping: coreset_rules.Grouping = Field(
+        "prediction",
+        description="what examples are selected within",
+    )
+    selection: coreset_rules.Rule = Field(
+        "central", description="who is chosen in a group: the most central, or by greedy facility location"
+    )
+    budget: coreset_rules.Budget = Field(
+        "label",
+        description="who gets its part of the fraction: every given label (so that none is left out) or every group",
+    )
+    proxy: Literal["logits", "features", "exact"] = Field(
+        "logits",
+        description="gradients compared by logits, by features, or exactly (last layer)",
+    )
+    memory: float = Field(0.8, ge=0, lt=1, description="auto: how much of what earlier passes said is kept")
+    bound: Annotated[float, Field(ge=0, le=1)] | Literal["auto"] = Field(
+        "auto", description="q of the members' bounded loss, 0 for cross-entropy; auto: by the noise rate"
+    )
+    others: Literal["bounded", "none"] = Field(
+        "bounded", description="auto: whether the others are trained on as much as they are worth"
+    )
+    weights: coreset_rules.Weights = Field("none", description="what a member of the coreset weighs")
+    mixup: Literal["auto", "coreset", "cluster", "none"] = Field(
+        "auto",
+        description="where mixing partners come from; auto: the coreset for images, else none",
+    )
+    mix_labels: bool = Field(True, description="mix the labels as well; false: an example keeps its own")
+    alpha: float = Field(1.0, gt=0, description="of mixup's Beta(alpha, alpha)")
+    partners: int = Field(1, ge=1, description="mixed copies of an example in a step")
+    select_after: int | None = Field(
+        None,
+        ge=0,
+        description="epochs on everything first; null: until labels are memorised (auto), else an eighth",
+    )
+    select_every: int | None = Field(
+        None, ge=1, description="epochs between selections; null: every epoch, or as the passes of auto allow"
+    )
 
 
 class Crust(Method):
@@ -230,8 +252,8 @@ class CrustPaperSettings(CrustHalfSettings):
     budget: coreset_rules.Budget = "group"
     weights: coreset_rules.Weights = "cluster"
     mixup: Literal["auto", "coreset", "cluster", "none"] = "cluster"
-    alpha: float = Field(1.0, gt=0)  # of Beta(alpha, alpha); the paper does not say
-    partners: int = Field(1, ge=1)  # |R_j|
+    alpha: float = Field(1.0, gt=0, description="of mixup's Beta(alpha, alpha); the paper does not say")
+    partners: int = Field(1, ge=1, description="mixed copies of an example in a step: |R_j| of the paper")
     select_after: int | None = Field(0, ge=0)
 
 

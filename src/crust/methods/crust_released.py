@@ -26,10 +26,10 @@ from crust.training.mixup_batches import mix_with
 
 
 class CrustReleasedSettings(Settings):
-    fraction: float = Field(0.5, gt=0, le=1)
-    select_after: int = Field(5, ge=0)
-    alpha: float = Field(1.0, gt=0)
-    beta: float = Field(0.1, gt=0)
+    fraction: float = Field(0.5, gt=0, le=1, description="how large the coreset is, as a share")
+    select_after: int = Field(5, ge=0, description="epochs on everything first")
+    alpha: float = Field(1.0, gt=0, description="first parameter of mixup's Beta distribution")
+    beta: float = Field(0.1, gt=0, description="second parameter of mixup's Beta distribution")
 
 
 class CrustReleased(Method):

@@ -27,15 +27,15 @@ MANY = 100  # classes from which on the symmetric loss has the weights for CIFAR
 
 
 class D2LSettings(Settings):
-    initial: Annotated[int, Field(ge=0)] | Literal["auto"] = "auto"  # epochs before the first window
-    window: int = Field(5, ge=2)  # epochs whose mean and deviation a new dimension is held against
-    deviations: float = Field(2.0, ge=0)  # above the mean of the window
-    least_rise: float = Field(0.01, ge=0)  # as a share of the mean: less is no rise
-    neighbours: int = Field(20, ge=2)
-    examples: int = Field(1280, ge=3)  # at random, for one measurement
-    group: int = Field(128, ge=3)  # neighbours are looked for among so many
-    before: Literal["ce", "sce"] = "ce"  # the loss until the turn
-    rollback: bool = True  # at the turn, back to the weights of one epoch earlier
+    initial: Annotated[int, Field(ge=0)] | Literal["auto"] = Field("auto", description="epochs before the first window")
+    window: int = Field(5, ge=2, description="epochs whose mean and deviation a new dimension is held against")
+    deviations: float = Field(2.0, ge=0, description="how far above the mean of the window is a turn")
+    least_rise: float = Field(0.01, ge=0, description="as a share of the mean: less is no rise")
+    neighbours: int = Field(20, ge=2, description="that the dimension is measured from")
+    examples: int = Field(1280, ge=3, description="at random, for one measurement")
+    group: int = Field(128, ge=3, description="neighbours are looked for among so many")
+    before: Literal["ce", "sce"] = Field("ce", description="the loss until the turn")
+    rollback: bool = Field(True, description="at the turn, back to the weights of one epoch earlier")
 
 
 class D2L(Method):

@@ -42,8 +42,10 @@ def disputed_loss(logits: Tensor, y: Tensor, where: Tensor, floor: float) -> Ten
 
 
 class DecouplingSettings(Settings):
-    warmup: int = Field(1, ge=0)  # epochs on everything first
-    floor: float = Field(0.1, ge=0, le=1)  # the mean is over at least this share of the batch; 0: over the disputed
+    warmup: int = Field(1, ge=0, description="epochs on everything first")
+    floor: float = Field(
+        0.1, ge=0, le=1, description="the mean is over at least this share of the batch; 0: over the disputed"
+    )
 
 
 class Decoupling(Method):

@@ -111,14 +111,18 @@ def negative_entropy(logits: Tensor) -> Tensor:
 
 
 class DivideMixSettings(Settings):
-    noise_rate: Rate = "estimate"  # chooses lambda_u, where that is auto
-    lambda_u: float | Literal["auto"] = "auto"  # weight of the unlabelled part; auto: by the noise rate
-    warmup: int | None = Field(None, ge=0)  # epochs of plain training first; None: 10 of 300 of 50,000, in proportion
-    ramp: int | None = Field(None, ge=1)  # epochs until lambda_u counts in full; None: 16 of 300 of 50,000
-    threshold: float = Field(0.5, ge=0, lt=1)  # a label counts where it is more likely right than this
-    temperature: float = Field(0.5, gt=0)
-    alpha: float = Field(4.0, gt=0)  # of Beta(alpha, alpha)
-    confidence_penalty: bool = False  # during warm-up: against asymmetric noise
+    noise_rate: Rate = Field("estimate", description="chooses lambda_u, where that is auto")
+    lambda_u: float | Literal["auto"] = Field(
+        "auto", description="weight of the unlabelled part; auto: by the noise rate"
+    )
+    warmup: int | None = Field(
+        None, ge=0, description="epochs of plain training first; null: 10 of 300 of 50,000, in proportion"
+    )
+    ramp: int | None = Field(None, ge=1, description="epochs until lambda_u counts in full; null: 16 of 300 of 50,000")
+    threshold: float = Field(0.5, ge=0, lt=1, description="a label counts where it is more likely right than this")
+    temperature: float = Field(0.5, gt=0, description="of the guessed labels: lower is sharper")
+    alpha: float = Field(4.0, gt=0, description="of mixup's Beta(alpha, alpha)")
+    confidence_penalty: bool = Field(False, description="during warm-up: against asymmetric noise")
 
 
 class DivideMix(Method):

@@ -20,9 +20,13 @@ MANY = 100  # classes from which on the authors' values for CIFAR-100 are taken
 
 
 class ElrSettings(Settings):
-    noise_type: NoiseType = "estimate"  # chooses strength and memory, where they are auto
-    strength: Annotated[float, Field(ge=0)] | Literal["auto"] = "auto"  # lambda
-    memory: Annotated[float, Field(ge=0, lt=1)] | Literal["auto"] = "auto"  # beta: how much of a target is kept
+    noise_type: NoiseType = Field("estimate", description="chooses strength and memory, where they are auto")
+    strength: Annotated[float, Field(ge=0)] | Literal["auto"] = Field(
+        "auto", description="lambda: weight of the regularisation"
+    )
+    memory: Annotated[float, Field(ge=0, lt=1)] | Literal["auto"] = Field(
+        "auto", description="beta: how much of a target is kept"
+    )
 
 
 class Elr(Method):

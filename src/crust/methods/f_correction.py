@@ -24,12 +24,19 @@ MANY = 20  # with more classes the surest example is the anchor, as published fo
 
 
 class FCorrectionSettings(Settings):
-    quantile: float | None = Field(None, gt=0, le=1)  # of the anchors; null: 0.97, with more than 20 classes 1 (surest)
-    smallest: float = Field(0.0, ge=0, lt=1)  # entries of the matrix below this are zero
-    identity: float = Field(0.0, ge=0, le=1)  # share of the identity in the matrix
-    retrain: bool = True  # False: go on from the first training's weights, as some comparisons do
-    first_epochs: int | None = Field(None, ge=1)  # of the first training; null: as many as of the second
-    transitions: list[list[float]] | None = None  # row: true class, column: given label; null: estimated
+    quantile: float | None = Field(
+        None, gt=0, le=1, description="of the anchors; null: 0.97, with more than 20 classes 1 (surest)"
+    )
+    smallest: float = Field(0.0, ge=0, lt=1, description="entries of the matrix below this are zero")
+    identity: float = Field(0.0, ge=0, le=1, description="share of the identity in the matrix")
+    retrain: bool = Field(
+        True,
+        description="train a second network; false: go on from the first training's weights, as some comparisons do",
+    )
+    first_epochs: int | None = Field(None, ge=1, description="of the first training; null: as many as of the second")
+    transitions: list[list[float]] | None = Field(
+        None, description="row: true class, column: given label; null: estimated"
+    )
 
     @field_validator("transitions")
     @classmethod

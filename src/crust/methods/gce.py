@@ -11,7 +11,7 @@ from crust.training.method import Batch, Method, Output, Settings
 
 
 class GceSettings(Settings):
-    q: float = Field(0.7, ge=0, le=1)  # 0: cross-entropy; 1: mean absolute error
+    q: float = Field(0.7, ge=0, le=1, description="0: cross-entropy; 1: mean absolute error")
 
 
 class Gce(Method):

@@ -85,10 +85,16 @@ def best_until(rate: float, noise_type: str) -> int:
 
 
 class IncvSettings(Settings):
-    iterations: int | None = Field(None, ge=1)  # of cross-validation; None: 4, and 2 in runs of fewer than 100 epochs
-    sub_epochs: int | None = Field(None, ge=1)  # of each of the two fits of an iteration; None: a quarter of the epochs
-    noise_type: NoiseType = "estimate"  # estimate: from the first half that is held out
-    recipe: Literal["experiment", "published"] = "experiment"  # published: Adam at 0.001 with rate drops of its own
+    iterations: int | None = Field(
+        None, ge=1, description="of cross-validation; null: 4, and 2 in runs of fewer than 100 epochs"
+    )
+    sub_epochs: int | None = Field(
+        None, ge=1, description="of each of the two fits of an iteration; null: a quarter of the epochs"
+    )
+    noise_type: NoiseType = Field("estimate", description="estimate: from the first half that is held out")
+    recipe: Literal["experiment", "published"] = Field(
+        "experiment", description="published: Adam at 0.001 with rate drops of its own"
+    )
 
 
 class Incv(Method):

@@ -20,11 +20,13 @@ from crust.training.method import Batch, Method, Output, Settings, Stage
 
 
 class LDmiSettings(Settings):
-    dmi_learning_rate: float = Field(1e-6, gt=0)  # of the second training
-    first_epochs: int | None = Field(None, ge=1)  # of the first training; null: as many as of the second
-    dmi_batch_size: int | None = Field(None, ge=2)  # null: 256, with many classes more
-    floor: float = -6.0  # for each class: a batch whose log |det U| is below floor · classes is skipped
-    clip: float = Field(1.0, gt=0)  # largest norm of the gradient
+    dmi_learning_rate: float = Field(1e-6, gt=0, description="of the second training")
+    first_epochs: int | None = Field(None, ge=1, description="of the first training; null: as many as of the second")
+    dmi_batch_size: int | None = Field(None, ge=2, description="null: 256, with many classes more")
+    floor: float = Field(
+        -6.0, description="for each class: a batch whose log |det U| is below floor · classes is skipped"
+    )
+    clip: float = Field(1.0, gt=0, description="largest norm of the gradient")
 
 
 class LDmi(Method):

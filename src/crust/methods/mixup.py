@@ -15,7 +15,7 @@ from crust.training.method import Batch, Method, Output, Settings
 
 
 class MixupSettings(Settings):
-    alpha: float = Field(1.0, gt=0)  # of Beta(alpha, alpha); with noisy labels larger ones are recommended
+    alpha: float = Field(1.0, gt=0, description="of Beta(alpha, alpha); with noisy labels larger ones are recommended")
 
 
 class Mixup(Method):

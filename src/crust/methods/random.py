@@ -10,8 +10,8 @@ from crust.training.method import Method, Selection, Settings
 
 
 class RandomSettings(Settings):
-    fraction: float = Field(0.5, gt=0, le=1)  # of the training examples, each epoch
-    select_after: int = Field(0, ge=0)  # epochs on everything first
+    fraction: float = Field(0.5, gt=0, le=1, description="of the training examples, each epoch")
+    select_after: int = Field(0, ge=0, description="epochs on everything first")
 
 
 class Random(Method):

@@ -13,9 +13,9 @@ MANY = 50  # classes from which on the authors' values for CIFAR-100 are taken
 
 
 class SceSettings(Settings):
-    alpha: float | None = Field(None, ge=0)  # of cross-entropy; null: 0.1, with 50 classes or more 6
-    beta: float | None = Field(None, ge=0)  # of its reverse; null: 1, with 50 classes or more 0.1
-    log_zero: float = Field(-4.0, lt=0)  # what stands for log 0
+    alpha: float | None = Field(None, ge=0, description="of cross-entropy; null: 0.1, with 50 classes or more 6")
+    beta: float | None = Field(None, ge=0, description="of its reverse; null: 1, with 50 classes or more 0.1")
+    log_zero: float = Field(-4.0, lt=0, description="what stands for log 0")
 
 
 class Sce(Method):

@@ -10,9 +10,12 @@ from crust.training.method import Method, Selection, Settings
 
 
 class SmallLossSettings(Settings):
-    fraction: float = Field(0.5, gt=0, le=1)
-    grouping: coreset_rules.Grouping = "prediction"
-    select_after: int = Field(1, ge=0)  # epochs on everything first: before, all losses are alike
+    fraction: float = Field(0.5, gt=0, le=1, description="how many of the smallest losses are trained on, as a share")
+    grouping: coreset_rules.Grouping = Field(
+        "prediction",
+        description="what losses are compared within: the predicted class, the given label, or all together",
+    )
+    select_after: int = Field(1, ge=0, description="epochs on everything first: before, all losses are alike")
 
 
 class SmallLoss(Method):

@@ -93,12 +93,18 @@ def _capped_ratio(p: Tensor, y: Tensor, below: Tensor, cap: float) -> Tensor:
 
 
 class TRevisionSettings(Settings):
-    estimate_epochs: int | None = Field(None, ge=1)  # None: as many updates as in a tenth of a published run
-    anchors: Literal["auto", "percentile", "argmax"] = "auto"  # auto: argmax above 20 classes
-    revision: Literal["corrected", "released"] = "corrected"  # released: T + (i + 1) slack for example i of a batch
-    network_rate: float = Field(5e-7, gt=0)  # of the network while T is revised, by Adam
-    slack_rate: float = Field(1e-4, gt=0)  # of the slack
-    cap: float = Field(20.0, ge=1)  # no example weighs more
+    estimate_epochs: int | None = Field(
+        None, ge=1, description="of the first training; null: as many updates as in a tenth of a published run"
+    )
+    anchors: Literal["auto", "percentile", "argmax"] = Field(
+        "auto", description="how the matrix is estimated; auto: argmax above 20 classes"
+    )
+    revision: Literal["corrected", "released"] = Field(
+        "corrected", description="released: T + (i + 1) slack for example i of a batch"
+    )
+    network_rate: float = Field(5e-7, gt=0, description="of the network while T is revised, by Adam")
+    slack_rate: float = Field(0.0001, gt=0, description="learning rate of the slack")
+    cap: float = Field(20.0, ge=1, description="no example weighs more")
 
 
 class TRevision(Method):

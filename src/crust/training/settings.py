@@ -22,29 +22,48 @@ class TrainSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    epochs: int = Field(120, ge=1)
-    batch_size: int = Field(128, ge=1)
-    optimizer: Literal["sgd", "adam", "adamw"] = "sgd"
-    learning_rate: float = Field(0.1, gt=0)
-    momentum: float = Field(0.9, ge=0, lt=1)
-    nesterov: bool = False
-    weight_decay: float = Field(5e-4, ge=0)
-    schedule: Schedule = "milestones"  # all but milestones set the rate anew at every step
-    warmup_steps: int = Field(0, ge=0)  # steps at the beginning of a stage in which the rate rises in equal parts
-    lr_milestones: tuple[float, ...] = (2 / 3, 5 / 6)  # where the rate falls, as shares of the epochs
-    drop_factor: float = Field(0.1, gt=0, le=1)
-    clip_norm: float | None = Field(None, gt=0)
-    seed: int = Field(0, ge=0)
-    workers: int = Field(0, ge=0)
-    eval_batch_size: int = Field(128, ge=1)
-    mixed_precision: Literal["no", "fp16", "bf16"] = "no"
-    channels_last: bool = True
-    audit_every: int | None = Field(None, ge=1)  # epochs between passes over all examples; None: ten in a run
-    test_every: int = Field(1, ge=1)  # epochs between looks at the test set; the last ten are always measured
-    top: int | None = Field(None, ge=2)  # also count an example as right whose class is among the first so many
-    max_passes: float | None = Field(None, gt=0)  # stop when that many examples went forward or backward
-    stop_after: int | None = Field(None, ge=1)  # stop after this epoch, to be resumed
-    keep_every: int | None = Field(None, ge=1)  # epochs between checkpoints that stay; None: only the newest two
+    epochs: int = Field(120, ge=1, description="passes over the training set")
+    batch_size: int = Field(128, ge=1, description="examples in a step")
+    optimizer: Literal["sgd", "adam", "adamw"] = Field("sgd", description="who turns gradients into steps")
+    learning_rate: float = Field(0.1, gt=0, description="the highest rate of the run")
+    momentum: float = Field(0.9, ge=0, lt=1, description="of sgd")
+    nesterov: bool = Field(False, description="momentum that looks ahead, for sgd")
+    weight_decay: float = Field(5e-4, ge=0, description="how much weights shrink in a step, times the rate")
+    schedule: Schedule = Field(
+        "milestones", description="how the rate falls; all but milestones set it anew at every step"
+    )
+    warmup_steps: int = Field(
+        0, ge=0, description="steps at the beginning of a stage in which the rate rises in equal parts"
+    )
+    lr_milestones: tuple[float, ...] = Field(
+        (2 / 3, 5 / 6), description="where the rate falls, as shares of the epochs"
+    )
+    drop_factor: float = Field(0.1, gt=0, le=1, description="what the rate is multiplied by at a milestone")
+    clip_norm: float | None = Field(None, gt=0, description="largest norm of a step's gradient")
+    ema: float | None = Field(
+        None, gt=0, lt=1, description="share of the averaged weights that a step leaves; null: no averaging"
+    )
+    seed: int = Field(0, ge=0, description="of weights, order and every draw: the same seed, the same run")
+    workers: int = Field(0, ge=0, description="processes that read data beside the training")
+    eval_batch_size: int = Field(128, ge=1, description="examples in a step that only looks")
+    mixed_precision: Literal["no", "fp16", "bf16"] = Field(
+        "no", description="half precision in the forward pass, where the device can"
+    )
+    channels_last: bool = Field(True, description="memory layout of images that is faster for convolutions")
+    audit_every: int | None = Field(
+        None, ge=1, description="epochs between passes over all examples; null: ten in a run"
+    )
+    test_every: int = Field(
+        1, ge=1, description="epochs between looks at the test set; the last ten are always measured"
+    )
+    top: int | None = Field(
+        None, ge=2, description="also count an example as right whose class is among the first so many"
+    )
+    max_passes: float | None = Field(None, gt=0, description="stop when that many examples went forward or backward")
+    stop_after: int | None = Field(None, ge=1, description="stop after this epoch, to be resumed")
+    keep_every: int | None = Field(
+        None, ge=1, description="epochs between checkpoints that stay; null: only the newest two"
+    )
 
     @field_validator("lr_milestones")
     @classmethod

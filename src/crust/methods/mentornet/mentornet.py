@@ -24,17 +24,27 @@ from crust.training.noise_estimation import Rate
 
 
 class MentorNetSettings(Settings):
-    variant: Literal["pd", "self-paced", "dd"] = "pd"
-    noise_rate: Rate = "estimate"  # chooses the percentile, where that is auto
-    percentile: Annotated[float, Field(gt=0, le=1)] | Literal["auto"] = "auto"  # of the losses: the threshold
-    decay: float = Field(0.5, ge=0, lt=1)  # how much of the moving percentile is kept each batch
-    first: Literal["percentile", "zero"] = "percentile"  # where the moving percentile begins
-    burn_in: Annotated[int, Field(ge=0, le=100)] | Literal["auto"] = "auto"  # hundredths in which all weigh 1
-    dropout: Annotated[float, Field(ge=0, lt=1)] | Literal["auto"] = "auto"  # share of a batch left out at random
-    scale_decay: bool = True  # weight decay times the mean weight of the batch, for sgd and adam
-    mentor_steps: int = Field(600, ge=1)
-    clean_share: float = Field(0.0, ge=0, le=1)  # dd: of the examples, whose true labels it may see
-    first_stage: Literal["all", "clean"] = "all"  # dd: who is trained on while the losses of the clean are written down
+    variant: Literal["pd", "self-paced", "dd"] = Field(
+        "pd", description="of the mentor: a predefined curriculum, self-paced, or learned from clean labels"
+    )
+    noise_rate: Rate = Field("estimate", description="chooses the percentile, where that is auto")
+    percentile: Annotated[float, Field(gt=0, le=1)] | Literal["auto"] = Field(
+        "auto", description="of the losses: the threshold"
+    )
+    decay: float = Field(0.5, ge=0, lt=1, description="how much of the moving percentile is kept each batch")
+    first: Literal["percentile", "zero"] = Field("percentile", description="where the moving percentile begins")
+    burn_in: Annotated[int, Field(ge=0, le=100)] | Literal["auto"] = Field(
+        "auto", description="hundredths of the run in which all weigh 1"
+    )
+    dropout: Annotated[float, Field(ge=0, lt=1)] | Literal["auto"] = Field(
+        "auto", description="share of a batch left out at random"
+    )
+    scale_decay: bool = Field(True, description="weight decay times the mean weight of the batch, for sgd and adam")
+    mentor_steps: int = Field(600, ge=1, description="in which a mentor is trained")
+    clean_share: float = Field(0.0, ge=0, le=1, description="dd: of the examples, whose true labels it may see")
+    first_stage: Literal["all", "clean"] = Field(
+        "all", description="dd: who is trained on while the losses of the clean are written down"
+    )
 
 
 class MentorNet(Method):
