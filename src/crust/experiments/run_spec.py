@@ -99,6 +99,7 @@ def named_tests(bundle: Bundle, spec: dict[str, Any]) -> dict[str, Examples]:
 
 def _result_line(spec: dict[str, Any], result: Result, wrong: NDArray[np.bool_] | None) -> dict[str, Any]:
     curves = {name: [_rounded(value) for value in result.history[name]] for name in CURVES}
+    seconds = {name: round(value, 1) for name, value in result.cost["seconds"].items()}
     return {
         "key": key(spec),
         "spec": spec,
@@ -106,11 +107,7 @@ def _result_line(spec: dict[str, Any], result: Result, wrong: NDArray[np.bool_] 
         **({"tests": _by_test(spec["tests"], result)} if spec.get("tests") else {}),
         "curves": {name: values for name, values in curves.items() if any(value is not None for value in values)},
         "audit": audit_quality(result, wrong),
-        "cost": {
-            "forward": result.cost["forward"],
-            "backward": result.cost["backward"],
-            "seconds": {name: round(value, 1) for name, value in result.cost["seconds"].items()},
-        },
+        "cost": {"forward": result.cost["forward"], "backward": result.cost["backward"], "seconds": seconds},
         "facts": {name: value for name, value in result.history.lines[-1].items() if name in FACTS},
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
         "machine": machine(device_of(result.model)),
@@ -157,12 +154,8 @@ def machine(device: torch.device) -> dict[str, Any]:
     Args:
         device: that the run was made on.
     """
-    found: dict[str, Any] = {
-        "processor": platform.machine(),
-        "cpu": cpu_name(),
-        "threads": torch.get_num_threads(),
-        "torch": str(torch.__version__),
-    }
+    found: dict[str, Any] = {"processor": platform.machine(), "cpu": cpu_name()}
+    found |= {"threads": torch.get_num_threads(), "torch": str(torch.__version__)}
     if device.type == "cuda":
         found["gpu"] = torch.cuda.get_device_name(device)
     return {**found, "shared": True} if _beside_others() else found

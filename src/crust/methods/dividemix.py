@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -132,6 +132,7 @@ class DivideMix(Method):
     needs = "the noise rate (estimated)"
     Settings = DivideMixSettings
     settings: DivideMixSettings
+    state_names = ("warmup", "trust")
 
     def __init__(self, settings: DivideMixSettings):
         super().__init__(settings)
@@ -238,12 +239,6 @@ class DivideMix(Method):
     def opinions(self) -> dict[str, NDArray[np.floating]]:
         """How unlikely the mixtures of both networks find each label, at the last look."""
         return {} if self.trust is None else {"mixture": 1 - self.trust.mean(axis=0)}
-
-    def state(self) -> dict[str, Any]:
-        return {"warmup": self.warmup, **({} if self.trust is None else {"trust": self.trust})}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        self.warmup, self.trust = state["warmup"], state.get("trust")
 
 
 def unlabelled_weight(setting: float | Literal["auto"], context: Context) -> float:
