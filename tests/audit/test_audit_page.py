@@ -106,7 +106,7 @@ def test_the_summary_says_what_is_known():
     assert "crust verify RUN" in text
     assert "How far to trust it" not in text
     text = audit_page(table, CLASSES, calibration=calibration())
-    assert "25\N{NO-BREAK SPACE}% (15 to 35\N{NO-BREAK SPACE}%)" in text
+    assert "Estimated noise rate: 25 % (90% interval: 15 to 35 %)." in text
     assert "look at the 11 labels with a label quality of 0.37 or less" in text
     assert "&lt;b&gt;keep&lt;/b&gt; this in mind" in text
     assert text.count("<polyline") == 2

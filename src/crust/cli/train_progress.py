@@ -102,7 +102,7 @@ def print_summary(result: Result, options: dict[str, Any], seconds: float, resum
             typer.echo(f"{name}: last {last}, mean of the last ten {last10}, best {best}")
     for name, known in ((lines[-1].get("noise_info") or {}) if lines else {}).items():
         shown = percent(known["value"]) if isinstance(known["value"], float) else known["value"]
-        typer.echo(f"{name.replace('_', ' ')}: {shown}, {known['source']}")
+        typer.echo(f"trained as if the {name.replace('_', ' ')} were: {shown} ({known['source']})")
     if lines and "stopped" in lines[-1]:
         passes = sum(lines[-1]["passes"].values())
         typer.echo(f"stopped after {passes} passes on examples, as the budget says")
@@ -110,5 +110,7 @@ def print_summary(result: Result, options: dict[str, Any], seconds: float, resum
         typer.echo(f"right labels among those trained on: {percent(lines[-1]['clean_fraction'])}")
     if result.best_epoch is not None and "val_accuracy" in history.lines[-1]:
         typer.echo(f"kept: the model of epoch {result.best_epoch}, the best on held-out noisy labels")
+    if not lines or "stopped" not in lines[-1]:
+        typer.echo(result.noise_rate().sentence())
     typer.echo(f"written to: {folder}")
     typer.echo(f"next: crust audit {shlex.quote(str(folder))}")

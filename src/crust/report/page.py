@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from crust.audit.by_class import class_summary
 from crust.audit.duplicates import conflicting_duplicates
+from crust.audit.noise_rate import noise_rate
 from crust.data.labels import column_codes
 from crust.report.charts import calibration_chart
 from crust.report.document import page
@@ -97,12 +98,13 @@ def _summary(
     yield f"{differ:,} of {total:,} labels ({_percent(differ / max(1, total))}) differ from the predicted ones."
     if "is_held_out" in audit and audit["is_held_out"].any():
         yield f"{int(audit['is_held_out'].sum()):,} examples were held out and never trained on."
+    said = noise_rate(audit, len(counts), calibration).sentence()
+    yield f"{said[0].upper()}{said[1:]}."
     if calibration is None:
         if run:
-            yield "How many of them are wrong indeed is not measured yet: crust verify RUN does it."
+            yield "How many of the suspects are wrong indeed is not measured yet: crust verify RUN does it."
         return
     cut = calibration.get("cut")
-    yield f"The estimated share of wrong labels is {_estimate(calibration['noise_rate'])}."
     yield (
         "No label stands out as wrong."
         if cut is None

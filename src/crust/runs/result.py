@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from crust.audit.noise_rate import NoiseRate, noise_rate
 from crust.data import Examples, batches, from_arrays, from_texts, from_tokens
 from crust.data.text import is_text
 from crust.data.tokens import are_ids
@@ -53,6 +54,11 @@ class Result:
         if self.run_dir is None or not RunFolder(self.run_dir).audit_path.exists():
             raise InputError("this run has kept no audit: train it to the end", code="no-audit")
         return RunFolder(self.run_dir).audit()[0]
+
+    def noise_rate(self) -> NoiseRate:
+        """The share of wrong labels with its interval, or why there is none; once asked, that of `crust verify`."""
+        verified = None if self.run_dir is None else RunFolder(self.run_dir).verified()
+        return noise_rate(self.audit(), len(self.classes), verified)
 
     def predict(self, data: Any, *, batch_size: int = 128) -> NDArray[Any]:
         """Predicted classes, in the user's own names.
