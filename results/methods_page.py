@@ -163,7 +163,7 @@ TEXT = """\
 Pairs of numbers: symmetric noise, then human labels; accuracy of the last epoch.
 
 **Whom to train on matters more than which loss.** The best four on both ({best}) judge examples one by one and leave \
-out, or label anew, what they doubt. Methods that keep every label and change the loss end below them ({losses}), and \
+out, or label anew, what they suspect. Methods that keep every label and change the loss end below them ({losses}), and \
 so do those that describe the noise by a matrix ({matrices}).
 
 **Two networks are worth some points, at their price.** Against `crust-half`, `dividemix` has {dividemix} points at \

@@ -196,7 +196,7 @@ def planned(spec: Spec, size: RunSize) -> float:
         steps = 3 * size.examples * part * (stage.networks or METHODS[spec["method"]].networks)
         epochs = stage.epochs or settings.epochs
         tested = sum(settings.test_due(epoch, epochs) for epoch in range(epochs))
-        found += epochs * (steps + size.examples) + tested * size.tests  # and a look at all examples
+        found += epochs * (steps + size.examples) + tested * size.tests  # and an evaluation pass
     return found
 
 

@@ -128,18 +128,18 @@ def _by_test(names: list[str], result: Result) -> dict[str, Any]:
 
 
 def audit_quality(result: Result, wrong: NDArray[np.bool_] | None) -> dict[str, float] | None:
-    """How well the doubt score finds the wrong labels; None where there are none, or nobody knows."""
+    """How well the label quality finds the wrong labels; None where there are none, or nobody knows."""
     if wrong is None or not wrong.any() or wrong.all():
         return None
     from sklearn.metrics import average_precision_score, roc_auc_score
 
     table = result.audit()
-    doubt = np.empty(len(table))
-    doubt[table["index"].to_numpy()] = 1 - table["label_quality"].to_numpy()
-    top = np.argsort(-doubt, kind="stable")[: int(wrong.sum())]
+    suspicion = np.empty(len(table))
+    suspicion[table["index"].to_numpy()] = 1 - table["label_quality"].to_numpy()
+    top = np.argsort(-suspicion, kind="stable")[: int(wrong.sum())]
     return {
-        "auroc": round(float(roc_auc_score(wrong, doubt)), 4),
-        "average_precision": round(float(average_precision_score(wrong, doubt)), 4),
+        "auroc": round(float(roc_auc_score(wrong, suspicion)), 4),
+        "average_precision": round(float(average_precision_score(wrong, suspicion)), 4),
         "precision_at_count": round(float(wrong[top].mean()), 4),
     }
 

@@ -92,7 +92,7 @@ def diagnose(
     Args:
         run: the run.
         epochs: which; default: up to six of those that are there, spread evenly.
-        points: training examples to look at, drawn at random.
+        points: training examples to measure on, drawn at random.
         cut: of the spectrum, as in `crust.theory.alignment`.
         repeats: random subsets.
         max_steps: of the descent that tests the theorem; 0 for none.

@@ -1,4 +1,4 @@
-"""The Gram matrix K = J Jᵀ: from it comes all that is asked of subsets, each without another look at the network.
+"""The Gram matrix K = J Jᵀ: from it comes all that is asked of subsets, each without another pass through the network.
 
 `Weighted`: the weighted Jacobian of a coreset, diag(√r) J_S, seen through the Gram matrix of all examples.
 """

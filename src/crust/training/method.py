@@ -216,7 +216,7 @@ class Method:
         return []
 
     def opinions(self) -> dict[str, NDArray[np.floating]]:
-        """What the method itself thinks of each training example, for the audit: larger means more doubt.
+        """What the method itself thinks of each training example, for the audit: larger means likelier wrong.
 
         Arrays with one number an example become columns of the audit.
         """

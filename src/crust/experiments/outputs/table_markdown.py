@@ -74,7 +74,7 @@ def legend(summary: Summary) -> str:
     if any(cell.reported for cell in summary.cells.values()):
         words += "Columns headed *paper* are what the paper reports. "
     words += (
-        "Passes: examples that went forward or backward through a network, preparation and looks included, relative to "
+        "Passes: examples that went forward or backward through a network, preparation and evaluation passes included, relative to "
         "`erm` on the same labels"
     )
     words += "; seconds likewise. " if summary.timed else ". "

@@ -60,7 +60,8 @@ class MentorNet(Method):
         if settings.variant == "dd" and not settings.clean_share:
             raise InputError(
                 "mentornet's variant dd learns from true labels of some examples: allow it a clean_share of them, "
-                "such as 0.1, or use another variant"
+                "such as 0.1, or use another variant",
+                code="missing-setting",
             )
         fixed = settings.variant == "self-paced" or settings.percentile != "auto"
         self.estimates_itself = fixed  # the noise rate then chooses nothing
@@ -82,7 +83,10 @@ class MentorNet(Method):
     def begin_run(self, context: Context) -> None:
         self.doubts = Tally(context.n)
         if self.settings.variant == "dd" and context.true_labels is None:
-            raise InputError("mentornet's variant dd needs true labels: give true_labels, or use another variant")
+            raise InputError(
+                "mentornet's variant dd needs true labels: give true_labels, or use another variant",
+                code="missing-true-labels",
+            )
 
     def begin_stage(self, context: Context) -> None:
         if self.settings.variant == "dd" and self.dump is None:
@@ -219,10 +223,10 @@ class MentorNet(Method):
                 row = np.where(np.isnan(row), part, row)
             self.dump = np.concatenate([self.dump, row[None]])
             return
-        doubt = self.doubts.gather(processes)
+        new = self.doubts.gather(processes)
         thresholds = [value for value in processes.gather(self.threshold) if value is not None]
         self.threshold = float(np.mean(thresholds)) if thresholds else None
-        self._facts |= {"threshold": self.threshold, "mean_weight": 1.0 if doubt is None else 1 - doubt}
+        self._facts |= {"threshold": self.threshold, "mean_weight": 1.0 if new is None else 1 - new}
 
     # ------------------------------------------------------------ what is left
 
