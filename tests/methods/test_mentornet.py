@@ -210,8 +210,8 @@ def test_decoupled_decay_is_left_alone():
 
 def test_the_mentor_weighs_after_the_burn_in(mentor):
     found = hand_made(weight_decay=0.0, epochs=100, knowledge={"noise_rate": 0.6})
+    one = method(dropout=0.0)
     one.begin_run(found)
-    one.begin_stage = None  # no teaching here
     one.begin_stage = None  # no teaching here
     one.mentor = mentor
     for epoch, all_in in ((0, True), (16, True), (50, False)):

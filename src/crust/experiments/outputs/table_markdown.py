@@ -74,8 +74,8 @@ def legend(summary: Summary) -> str:
     if any(cell.reported for cell in summary.cells.values()):
         words += "Columns headed *paper* are what the paper reports. "
     words += (
-        "Passes: examples that went forward or backward through a network, preparation and evaluation passes included, relative to "
-        "`erm` on the same labels"
+        "Passes: examples that went forward or backward through a network, preparation and evaluation passes included, "
+        "relative to `erm` on the same labels"
     )
     words += "; seconds likewise. " if summary.timed else ". "
     if informed(summary):
