@@ -280,13 +280,17 @@ def prepare(
 ) -> Run:
     """A run as `fit` was asked for it, ready to train: begun in its folder, or opened again there."""
     if not isinstance(model, str) and (not callable(model) or isinstance(model, type)):
-        raise InputError(f"the model is a {type(model).__name__}: give a network that returns logits, or a name")
+        raise InputError(
+            f"the model is a {type(model).__name__}: give a network that returns logits, or a name", code="model-type"
+        )
     if isinstance(model, nn.Module):
         model = unwrapped(model)
     chosen, experiment, method_name = build_method(method, settings)
     check_trackers(trackers, None if run_dir is None else Path(run_dir))
     if true_labels is None and chosen.uses_true_labels:
-        raise InputError(f"{method_name} needs true labels: give true_labels, or use another method")
+        raise InputError(
+            f"{method_name} needs true labels: give true_labels, or use another method", code="missing-true-labels"
+        )
     data = prepare_data(
         train_set,
         labels,
@@ -383,7 +387,10 @@ def build_method(method: str | type[Method] | Method, settings: dict[str, Any]) 
         kind: type[Method] = type(method)
         given = sorted(set(settings) & set(kind.Settings.model_fields))
         if given:
-            raise InputError(f"{given[0]} is a setting of the method, which is there already: give it to the method")
+            raise InputError(
+                f"{given[0]} is a setting of the method, which is there already: give it to the method",
+                code="setting-of-method",
+            )
         experiment, _ = split_settings(settings, Settings)
         return copy.deepcopy(method), experiment, getattr(kind, "name", kind.__name__)
     if isinstance(method, str):
@@ -391,7 +398,10 @@ def build_method(method: str | type[Method] | Method, settings: dict[str, Any]) 
     elif isinstance(method, type) and issubclass(method, Method):
         kind = method
     else:
-        raise InputError(f"method is a {type(method).__name__}: give a name, see crust methods, or a crust Method")
+        raise InputError(
+            f"method is a {type(method).__name__}: give a name, see crust methods, or a crust Method",
+            code="method-type",
+        )
     experiment, own = split_settings(settings, kind.Settings)
     return kind(own), experiment, getattr(kind, "name", kind.__name__)
 
@@ -443,10 +453,13 @@ def test_sets(given: Any, train: Examples) -> dict[str, Examples]:
         return {}
     sets = given if isinstance(given, dict) else {"test": given}
     if not sets:
-        raise InputError("test_set is an empty dict: give at least one set by name, or None")
+        raise InputError("test_set is an empty dict: give at least one set by name, or None", code="empty")
     for name in sets:
         if not isinstance(name, str) or not re.fullmatch(r"[\w-]+", name):
-            raise InputError(f"a test set has the name {name!r}: use letters, digits, - and _, such as 'imagenet'")
+            raise InputError(
+                f"a test set has the name {name!r}: use letters, digits, - and _, such as 'imagenet'",
+                code="test-set-name",
+            )
     return {name: as_examples(one, like=train) for name, one in sets.items()}
 
 
@@ -458,14 +471,17 @@ def fingerprints(tests: dict[str, Examples], named: bool) -> dict[str, str] | st
 def check_labels(examples: Examples) -> None:
     if (examples.labels < 0).any():
         where = int(np.flatnonzero(examples.labels < 0)[0])
-        raise InputError(f"example {where} has no label: training needs one for every example")
+        raise InputError(f"example {where} has no label: training needs one for every example", code="missing-label")
     check_classes(examples.labels, examples.classes)
 
 
 def codes(labels: Any, examples: Examples) -> NDArray[np.int64]:
     values = np.asarray(labels)
     if len(values) != len(examples):
-        raise InputError(f"there are {len(values)} labels for {len(examples)} examples: give one label an example")
+        raise InputError(
+            f"there are {len(values)} labels for {len(examples)} examples: give one label an example",
+            code="labels-length",
+        )
     return encode_labels(values, examples.classes)[0]
 
 
@@ -535,7 +551,8 @@ def maker(
                 network = model()
                 if not isinstance(network, nn.Module):
                     raise InputError(
-                        f"the function given as model makes a {type(network).__name__}: let it make a network"
+                        f"the function given as model makes a {type(network).__name__}: let it make a network",
+                        code="model-type",
                     )
                 return network.to(memory_format=layout)
             network = copy.deepcopy(model)

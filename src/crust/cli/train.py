@@ -122,7 +122,7 @@ def train_command(
     ] = None,
     quiet: Annotated[bool, RUN("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Train a network on data with wrong labels, and learn which labels to doubt."""
+    """Train a network on data with wrong labels, and learn which labels are likely wrong."""
     show_log(logging.ERROR if quiet else logging.WARNING, logging.NOTSET if quiet else logging.INFO)
     given = {
         "data": data, "data_dir": data_dir, "test": test, "label_column": label_column, "text_column": text_column,

@@ -107,6 +107,7 @@ class Incv(Method):
     summary = "labels that cross-validation predicts unseen, then co-teaching on them"
     networks = 2
     needs = "the noise type (estimated)"
+    state_names = ("sets", "sides", "fits", "over", "rate", "noise_type")
     estimates_itself = True  # from its own first sub-fit
     Settings = IncvSettings
     settings: IncvSettings
@@ -260,13 +261,6 @@ class Incv(Method):
     def opinions(self) -> dict[str, NDArray[np.floating]]:
         """0: selected, 0.5: still a candidate, 1: discarded."""
         return {"unselected": self.sets / 2.0}
-
-    def state(self) -> dict[str, Any]:
-        names = ("sets", "sides", "fits", "over", "rate", "noise_type")
-        return {name: getattr(self, name) for name in names}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
 
 
 def _batch_rows(x: Any, pick: Tensor) -> Any:
