@@ -35,7 +35,7 @@ test-slow: $(STAMP)  ## tests that take minutes, or the network
 	@$(BIN)/python -m pytest -m slow $(ARGS)
 
 # torch and what is built for it stay as they are: their old builds bring another CUDA each.
-NEWER := torch torchvision timm ray apricot-select submodlib-py mkdocs-material mkdocstrings
+NEWER := torch tensorboard torchvision timm ray apricot-select submodlib-py mkdocs-material mkdocstrings
 LOWEST := .venv-lowest
 test-lowest:  ## the fast tests with the lowest versions of what crust needs, in .venv-lowest
 	@test -d $(LOWEST) || $(BASE_PYTHON) -m venv $(LOWEST)
