@@ -181,10 +181,14 @@ class Run:
 
     def train(self) -> Result:
         """To the end, and leave it in its folder."""
-        with self.tracking:
-            self.tracking.begin(self.recorder.history)
-            loop.train(self.context, self.state, fresh=self.fresh, record=self.recorder)
-        return self.finish()
+        try:
+            with self.tracking:
+                self.tracking.begin(self.recorder.history)
+                loop.train(self.context, self.state, fresh=self.fresh, record=self.recorder)
+            return self.finish()
+        finally:
+            if self.folder is not None:
+                self.folder.release()
 
     def finish(self) -> Result:
         """What stays: the kept model, the history, the audit."""

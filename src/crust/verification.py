@@ -11,6 +11,7 @@ import numpy as np
 from torch import nn
 
 from crust._util import seeding
+from crust._util.atomic_write import remove_drafts
 from crust.audit.accuracy.estimates_with_intervals import AuditArrays, estimate_accuracy
 from crust.audit.accuracy.inject_errors import inject_errors
 from crust.audit.accuracy.verified_file import write_verified
@@ -87,17 +88,20 @@ def verify_audit(
         if train_eval_set is None
         else as_examples(train_eval_set, train.decode(train.labels), like=train).subset(errors.kept)
     )
-    second, seconds = _train_again(folder.verification, config, with_errors, model, val_set, plain, on_epoch_end)
-    draws = seeding.numpy_rng(seed, "calibration")
-    found = estimate_accuracy(audit, audit_arrays(second, classes), errors, classes, draws)
-    found["injected"] = {
-        "count": len(errors.injected),
-        "share": round(len(errors.injected) / len(audit.given), 5),
-        "seed": seed,
-        "seconds": round(seconds, 1),
-    }
-    write_verified(folder.verified_path, found)
-    shutil.rmtree(folder.verification.checkpoint_dir, ignore_errors=True)  # nothing can go on from it any more
+    second = folder.verification
+    with second.claimed():
+        remove_drafts(folder.verified_path)
+        trained, seconds = _train_again(second, config, with_errors, model, val_set, plain, on_epoch_end)
+        draws = seeding.numpy_rng(seed, "calibration")
+        found = estimate_accuracy(audit, audit_arrays(trained, classes), errors, classes, draws)
+        found["injected"] = {
+            "count": len(errors.injected),
+            "share": round(len(errors.injected) / len(audit.given), 5),
+            "seed": seed,
+            "seconds": round(seconds, 1),
+        }
+        write_verified(folder.verified_path, found)
+        shutil.rmtree(second.checkpoint_dir, ignore_errors=True)  # nothing can go on from it any more
     return found
 
 

@@ -44,7 +44,7 @@ def here(made, tmp_path, monkeypatch):
 
 def test_a_run_leaves_what_it_should(here):
     assert {path.name for path in (here / "run").iterdir()} == {
-        "audit.parquet", "checkpoint", "config.yaml", "encoding.json", "history.jsonl", "model.safetensors",
+        ".lock", "audit.parquet", "checkpoint", "config.yaml", "encoding.json", "history.jsonl", "model.safetensors",
         "noise.npz", "recipe.yaml",
     }  # fmt: skip
     lines = [json.loads(line) for line in (here / "run/history.jsonl").read_text().splitlines()]
@@ -68,7 +68,9 @@ def test_lines_and_summary(here, capfd):
 
 def test_resume_reaches_the_same_end(here, capsys):
     assert call(f"train {SMALL} --noise symmetric:0.4 -o half") == 2
-    assert "half holds a run already: go on with --resume" in capsys.readouterr().err
+    assert re.search("half holds a run already, .* --resume", capsys.readouterr().err)
+    assert call(f"train {SMALL} --noise symmetric:0.4 --seed 1 -o half") == 2
+    assert "another run, with seed (was 0, is 1)" in capsys.readouterr().err
     assert call("train --resume -q -o half") == 0
     assert capsys.readouterr().out == ""
     assert (here / "half/model.safetensors").read_bytes() == (here / "run/model.safetensors").read_bytes()

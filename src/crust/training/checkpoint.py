@@ -88,6 +88,17 @@ def save(folder: Path, number: int, state: dict[str, Any], every: int | None = N
         shutil.rmtree(part, ignore_errors=True)
         reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
         raise InputError(f"cannot write the checkpoint {target}: {reason}") from None
+    _prune(folder, every)
+
+
+def tidy(folder: Path, every: int | None = None) -> None:
+    """Remove what a process has left that was killed while it saved; nobody else may be saving."""
+    for part in folder.glob("*.part"):
+        shutil.rmtree(part, ignore_errors=True)
+    _prune(folder, every)
+
+
+def _prune(folder: Path, every: int | None) -> None:
     for old in numbered(folder)[:-KEEP]:
         if every is None or int(old.name) % every:
             shutil.rmtree(old, ignore_errors=True)

@@ -40,6 +40,9 @@ class TrainSettings(BaseModel):
     )
     drop_factor: float = Field(0.1, gt=0, le=1, description="what the rate is multiplied by at a milestone")
     clip_norm: float | None = Field(None, gt=0, description="largest norm of a step's gradient")
+    ema: float | None = Field(
+        None, gt=0, lt=1, description="share of the averaged weights that a step leaves; null: no averaging"
+    )
     seed: int = Field(0, ge=0, description="of weights, order and every draw: the same seed, the same run")
     workers: int = Field(0, ge=0, description="processes that read data beside the training")
     eval_batch_size: int = Field(128, ge=1, description="examples in a step that only looks")
