@@ -1,6 +1,6 @@
 # Everything runs in .venv, which is built when it is missing and renewed when pyproject.toml changes.
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce-smoke test test-slow docs-check lint format bench bench-large clean
+.PHONY: help demo reproduce-smoke test test-slow docs docs-check lint format bench bench-large clean
 MAKEFLAGS += --no-print-directory
 
 VENV := .venv
@@ -37,6 +37,9 @@ test-slow: $(STAMP)  ## tests that take minutes, or the network
 docs-check: $(STAMP)  ## the pages, the README and what they conclude say what the result lines in results/ say
 	@$(BIN)/python -m pytest results $(ARGS)
 
+docs: $(VENV)/.docs  ## the documentation site, in site/; broken links are errors
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "look at: site/index.html"
+
 lint: $(STAMP)  ## ruff and mypy
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet || { echo "not formatted: run make format"; exit 1; }
@@ -57,7 +60,7 @@ bench-large: $(STAMP)  ## the same for a million points, and the spectrum of Res
 	@$(BIN)/python -m benchmarks.theory --only ResNet-32 --output benchmarks/results/theory-large.json
 
 clean:  ## remove what make has built
-	@rm -rf $(VENV) build dist demo-output .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) site build dist demo-output .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # The stamp goes first and comes back last: an installation that was cut off has none, and is built anew.
 # One pip command for all, so that torch and torchvision are chosen as a pair.
@@ -67,3 +70,7 @@ $(STAMP): pyproject.toml
 	  $(BASE_PYTHON) -m venv --clear $(VENV); fi
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[vision,plot,ray,dev,bench]'
 	@printf '%s' '$(CURDIR)' > $@
+
+$(VENV)/.docs: $(STAMP)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[docs]'
+	@touch $@

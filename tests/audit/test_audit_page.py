@@ -31,7 +31,8 @@ def calibration():
         for n in range(1, 20)
     ]
     return {
-        "version": 1, "level": 0.9, "examples": 30, "injected": {"count": 3, "share": 0.1, "seed": 0, "seconds": 1.0},
+        "version": 2, "cannot_say": None, "level": 0.9,
+        "examples": 30, "injected": {"count": 3, "share": 0.1, "seed": 0, "seconds": 1.0},
         "noise_rate": estimate(0.25), "classes": CLASSES, "transitions": {}, "curve": curve, "cut": curve[10],
         "notes": ["<b>keep</b> this in mind"],
     }  # fmt: skip
@@ -106,7 +107,7 @@ def test_the_summary_says_what_is_known():
     assert "crust verify RUN" in text
     assert "How far to trust it" not in text
     text = audit_page(table, CLASSES, calibration=calibration())
-    assert "25\N{NO-BREAK SPACE}% (15 to 35\N{NO-BREAK SPACE}%)" in text
+    assert "Estimated noise rate: 25 % (90% interval: 15 to 35 %)." in text
     assert "look at the 11 labels with a label quality of 0.37 or less" in text
     assert "&lt;b&gt;keep&lt;/b&gt; this in mind" in text
     assert text.count("<polyline") == 2

@@ -44,7 +44,8 @@ def test_a_run_shows_worst_labels_noise_and_classes(here, capsys):
     assert "the labels of the lowest quality" in shown
     assert "labels differ from the predicted ones" in shown
     assert "class by class" in shown
-    assert "noise rate" not in shown  # which is only said of an estimate
+    assert shown.count("noise rate") == 1
+    assert crust.load("run").noise_rate().sentence() in shown
     assert "the whole table: run/audit.parquet, or add -o table.csv\n" in shown
     assert shown.endswith("next: crust report run, crust verify run, or crust review run\n")
 
@@ -55,12 +56,19 @@ def test_verify_says_what_it_costs_and_what_it_found(here, capsys):
     assert "trains once more with injected label errors: about " in shown.out
     assert "epoch 3/3" in shown.err
     found = json.loads((here / "run/verified.json").read_text())
-    assert f"verified with {found['injected']['count']} injected errors: noise rate " in shown.out
+    assert f"verified with {found['injected']['count']} injected errors" in shown.out
+    (said,) = [line for line in shown.out.splitlines() if "noise rate" in line]
     assert "recommended cut: a label quality of" in shown.out
     assert shown.out.endswith("next: crust report run, or crust review run\n")
     assert not (here / "run/verification/checkpoint").exists()
     assert call("audit run --top 0") == 0
-    assert "recommended cut" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "recommended cut" in shown
+    assert [line for line in shown.splitlines() if "noise rate" in line] == [said]  # one number everywhere
+    assert call("report run") == 0
+    assert said[1:] in (here / "run/report.html").read_text()
+    assert crust.load("run").noise_rate().sentence() == said
+    capsys.readouterr()
     assert call("verify run") == 0
     assert "trains once more" not in capsys.readouterr().out  # it has
     assert call("verify run -q") == 0

@@ -35,15 +35,44 @@ def test_unknown_command(capsys):
     assert len(shown.splitlines()) == 1
 
 
-def test_a_bug_is_not_hidden(monkeypatch):
+def raising(monkeypatch, error):
     import crust.cli.app
 
     def fail(**_):
-        raise ZeroDivisionError
+        raise error
 
     monkeypatch.setattr(crust.cli.app, "app", fail)
-    with pytest.raises(ZeroDivisionError):
-        main([])
+
+
+def test_a_bug_is_one_sentence_with_its_traceback_in_a_file(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    raising(monkeypatch, ZeroDivisionError("by\nzero"))
+    assert call("train", "x y") == 70
+    (file,) = tmp_path.iterdir()
+    shown = capsys.readouterr().err
+    assert len(shown.splitlines()) == 1
+    assert "ZeroDivisionError: by zero" in shown
+    assert str(file) in shown
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.read_text().startswith("crust train 'x y'\n")
+    assert "Traceback" in file.read_text()
+    assert call("train", "--debug") == 70
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "sentence"),
+    [
+        (MemoryError(), 2, "crust: out of memory: give a smaller --batch-size, --image-size or --limit\n"),
+        (RuntimeError("not enough memory: you tried"), 2, "crust: out of memory: give a smaller --batch-size"),
+        (PermissionError(13, "Permission denied", "a.csv"), 2, "crust: cannot use a.csv: permission denied\n"),
+        (KeyboardInterrupt(), 130, "crust: stopped, nothing more was written\n"),
+    ],
+)
+def test_what_is_no_bug_is_said(monkeypatch, capsys, error, code, sentence):
+    raising(monkeypatch, error)
+    assert call("train") == code
+    assert capsys.readouterr().err.startswith(sentence)
 
 
 def test_help_is_light():

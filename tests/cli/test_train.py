@@ -10,7 +10,7 @@ import pytest
 import yaml
 from tests.cli.common import call
 
-from crust.cli import train_progress
+from crust._util import progress
 from crust.methods import METHODS
 from crust.runs import recipe
 from crust.training.settings import TrainSettings, split_settings
@@ -44,8 +44,8 @@ def here(made, tmp_path, monkeypatch):
 
 def test_a_run_leaves_what_it_should(here):
     assert {path.name for path in (here / "run").iterdir()} == {
-        "audit.parquet", "checkpoint", "config.yaml", "encoding.json", "history.jsonl", "model.safetensors",
-        "noise.npz", "recipe.yaml",
+        ".lock", "audit.parquet", "checkpoint", "config.yaml", "encoding.json", "history.jsonl", "model.safetensors",
+        "noise.npz", "probabilities.npy", "recipe.yaml",
     }  # fmt: skip
     lines = [json.loads(line) for line in (here / "run/history.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in lines] == [0, 1]
@@ -68,7 +68,9 @@ def test_lines_and_summary(here, capfd):
 
 def test_resume_reaches_the_same_end(here, capsys):
     assert call(f"train {SMALL} --noise symmetric:0.4 -o half") == 2
-    assert "half holds a run already: go on with --resume" in capsys.readouterr().err
+    assert re.search("half holds a run already, .* --resume", capsys.readouterr().err)
+    assert call(f"train {SMALL} --noise symmetric:0.4 --seed 1 -o half") == 2
+    assert "another run, with seed (was 0, is 1)" in capsys.readouterr().err
     assert call("train --resume -q -o half") == 0
     assert capsys.readouterr().out == ""
     assert (here / "half/model.safetensors").read_bytes() == (here / "run/model.safetensors").read_bytes()
@@ -83,7 +85,7 @@ def test_ctrl_c_says_how_to_go_on(here, capsys, monkeypatch):
             self.finished = line["epoch"] + 1
             raise KeyboardInterrupt
 
-        patched.setattr(train_progress.EpochProgress, "__call__", stop)
+        patched.setattr(progress.EpochProgress, "__call__", stop)
         assert call(f"train {SMALL} --method erm -o stopped") == 130
     shown = capsys.readouterr().err.splitlines()[-1]
     assert shown == "crust: stopped; epoch 1 of 2 is saved, go on with: crust train --resume -o stopped"

@@ -17,6 +17,7 @@ from tests.training.common import CLASSES, FAST, clouds, examples, fit, fit_seen
 from torch import nn
 
 import crust
+from crust import fitting
 from crust.data import Examples
 from crust.data.batches import split_batches, walk
 from crust.errors import InputError
@@ -33,6 +34,7 @@ VARIANTS = {  # all methods with their defaults are in tests/methods/test_confor
     **{name: {"method": name, **OWN.get(name, {})} for name in ("erm", "crust", "crust-released", "mixup", "random")},
     "crust every second epoch": {"method": "crust", "select_every": 2, "select_after": 0, "partners": 2},
     "crust by clusters": {"method": "crust-half", "weights": "cluster", "mixup": "cluster", "budget": "group"},
+    "crust averaged": {"method": "crust", "ema": 0.9, "model": "rich"},
     "crust auto": {"method": "crust", "fraction": "auto"},
     "crust exact": {"method": "crust-half", "proxy": "exact", "mixup": "cluster", "budget": "group"},
     "crust-paper features": {"method": "crust-paper", "proxy": "features", "select_every": 2},
@@ -401,3 +403,49 @@ def test_a_run_that_is_killed_and_resumed_ends_as_if_it_was_not(tmp_path, moment
     one, two = (crust.load(tmp_path / name, network(norm=True, dropout=0.2)) for name in ("whole", "hurt"))
     assert told(one.history) == told(two.history)
     assert one.audit().equals(two.audit())
+
+
+# ------------------------------------------------------------ averaged weights
+
+
+def test_the_kept_model_is_the_moving_average_of_the_weights_after_every_step(monkeypatch):
+    """Held against an average that is computed here, step by step; who is trained on follows the weights themselves."""
+    settings = {"model": network(norm=True), "validation": 0, "epochs": 2}
+    state = {name: value.clone() for name, value in network(norm=True).state_dict().items()}
+    shares, plain = [], torch.optim.SGD.step
+    average = dict(state)
+
+    def step(optimizer, *args):
+        found = plain(optimizer, *args)
+        shares.append(1 - min(0.5, (len(shares) + 1) / (len(shares) + 10)))
+        now = seen[0].state_dict()
+        for name, value in now.items():
+            average[name] = average[name] + shares[-1] * (value - average[name]) if value.is_floating_point() else value
+        return found
+
+    seen = []
+    begin = fitting.RunState.new_optimizers
+    monkeypatch.setattr(
+        fitting.RunState,
+        "new_optimizers",
+        lambda run, context, extra: (seen.append(context.networks[0]), begin(run, context, extra)),
+    )
+    monkeypatch.setattr(torch.optim.SGD, "step", step)
+    result = fit("erm", ema=0.5, **settings)
+    monkeypatch.undo()
+    assert shares[0] == 0.9
+    assert shares[-4:] == [0.5] * 4  # of 12
+    for name, value in result.model.state_dict().items():
+        torch.testing.assert_close(value, average[name].to(value.dtype), msg=name)
+    off = fit("erm", **settings)
+    assert told(off.history)[-1]["loss"] == told(result.history)[-1]["loss"]  # training itself is the same
+    assert off.audit().equals(result.audit())
+    assert not off.model[0].weight.equal(result.model[0].weight)
+
+
+def test_what_is_measured_is_the_averaged_model_and_its_choice_is_by_held_out_labels():
+    result = fit("crust", ema=0.9, epochs=6, test_set=examples(60, seed=1), fraction=0.5, select_after=1)
+    held = [line["val_accuracy"] for line in result.history]
+    assert result.best_epoch == len(held) - held[::-1].index(max(held))
+    measured = (result.predict(examples(60, seed=1)) == examples(60, seed=1).labels).mean()
+    assert measured == result.history["test_accuracy"][result.best_epoch - 1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import secrets
 from collections.abc import Callable
@@ -34,7 +35,7 @@ def write_atomic(path: str | Path, write: bytes | Callable[[BinaryIO], object]) 
     if path.is_dir():
         raise InputError(f"{path} is a folder: give the name of a file", code="not-a-file")
     target = path.resolve()  # through links: the file they lead to is replaced, not the link
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    draft = target.with_name(_draft_name(target, secrets.token_hex(4)))
     try:
         try:
             with draft.open("xb") as file:
@@ -53,3 +54,20 @@ def write_atomic(path: str | Path, write: bytes | Callable[[BinaryIO], object]) 
         raise InputError(
             f"{path} could not be written ({error.strerror or error}): choose another place", code="cannot-write"
         ) from None
+
+
+def remove_drafts(path: Path) -> None:
+    """Remove what processes have left that were killed while they wrote this file; nobody else may be writing it."""
+    for draft in path.parent.glob(_draft_name(Path(glob.escape(path.name)), "?" * 8)):
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def _draft_name(path: Path, mark: str) -> str:
+    """Hidden, and no longer than file systems take, however long the file's own name is.
+
+    Example:
+        >>> _draft_name(Path("note.txt"), "0123abcd"), len(_draft_name(Path(250 * "a"), "0123abcd"))
+        ('.note.txt.0123abcd.tmp', 254)
+    """
+    return f".{os.fsdecode(os.fsencode(path.name)[:240])}.{mark}.tmp"

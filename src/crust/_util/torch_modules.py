@@ -54,6 +54,29 @@ def to_device(x: Any, device: torch.device | str) -> Any:
     return x.to(device, non_blocking=True)
 
 
+LABELS = ("labels", "label", "label_ids", "target", "targets")  # what a batch that is a mapping calls them
+
+
+def inputs_in(batch: Any) -> Any:
+    """The inputs in a batch as a DataLoader yields it: x of (x, y), or of a mapping all tensors but the labels.
+
+    Example:
+        >>> x, y = torch.zeros(2), torch.ones(2)
+        >>> inputs_in((x, y)), list(inputs_in({"ids": x, "labels": y}))
+        (tensor([0., 0.]), ['ids'])
+    """
+    if isinstance(batch, Mapping):
+        return {key: value for key, value in batch.items() if key not in LABELS and isinstance(value, Tensor)}
+    if not isinstance(batch, list | tuple):
+        return batch
+    if len(batch) > 2:
+        raise InputError(
+            f"a batch has {len(batch)} parts: let the collate_fn make (inputs, labels), or a dict of tensors by name",
+            code="batch-parts",
+        )
+    return inputs_in(batch[0]) if isinstance(batch[0], Mapping) else batch[0]
+
+
 def slice_batch(x: Any, first: int, last: int) -> Any:
     """Some rows of a batch, whether it is one tensor or a mapping of them."""
     if isinstance(x, Mapping):

@@ -31,7 +31,6 @@ TRAIN = "crust train photos/ --epochs 60 -o runs/a"
 app = typer.Typer(
     name="crust",
     help="Train on data with wrong labels, and find out which labels are wrong.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     epilog=_example(TRAIN, "crust audit runs/a", SELECT),
@@ -49,7 +48,8 @@ def _main_options(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and stop.")
     ] = False,
-) -> None: ...
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None: ...  # --debug is found by `main`, after any command
 
 
 # In the order of the work; the examples are on one's own data, where a command takes any.

@@ -154,7 +154,7 @@ def print_audit(table: Any, classes: list[Any], top: int, found: dict[str, Any] 
     """All of it, on stdout; with what `crust verify` has found, where it was asked."""
     from rich.console import Console
 
-    from crust.audit import class_summary, conflicting_duplicates, estimate_noise_matrix
+    from crust.audit import class_summary, conflicting_duplicates, estimate_noise_matrix, noise_rate
 
     position = {name: i for i, name in enumerate(classes)}
     given, better = (table[name].map(position).to_numpy() for name in ("given_label", "predicted_label"))
@@ -163,6 +163,7 @@ def print_audit(table: Any, classes: list[Any], top: int, found: dict[str, Any] 
     if top:
         console.print(_worst_table(table.head(top)))
     console.print(f"{percent(rate)} of {len(table):,} labels differ from the predicted ones", soft_wrap=True)
+    console.print(noise_rate(table, len(classes), found).sentence(), soft_wrap=True)
     if found is not None:
         for line in verified_lines(found):
             console.print(line, soft_wrap=True, markup=False)
@@ -190,15 +191,16 @@ def verified_lines(found: dict[str, Any]) -> list[str]:
         >>> share = {"value": 0.2, "low": 0.15, "high": 0.25}
         >>> cut = {"threshold": 0.7, "flagged": 30, "precision": share, "recall": share}
         >>> verified_lines({"noise_rate": share, "cut": cut, "injected": {"count": 50}, "notes": []})[0]
-        'verified with 50 injected errors: noise rate 20.0 % (15.0 % to 25.0 %)'
+        'verified with 50 injected errors'
     """
 
     def said(estimate: dict[str, float]) -> str:
         return f"{percent(estimate['value'])} ({percent(estimate['low'])} to {percent(estimate['high'])})"
 
     count, cut = found["injected"]["count"], found["cut"]
-    rate = found["noise_rate"]
-    lines = [f"verified with {count:,} injected errors: noise rate {said(rate)}"]
+    lines = [f"verified with {count:,} injected errors"]
+    if found["noise_rate"] is None:
+        return [*lines, "no cut is recommended, since the noise rate is not known"]
     if cut is None:
         return [*lines, "no cut is recommended: hardly any label is wrong"]
     lines.append(

@@ -78,11 +78,13 @@ def serve(
     quiet: bool,
 ) -> None:
     """Serve the page until Ctrl-C."""
+    from crust.audit.noise_rate import noise_rate
     from crust.review import ReviewServer
     from crust.runs.data import looks_or_reason
 
     name = check_name(login_name() if who is None else who)
-    cut = (run.verified() or {}).get("cut")
+    verified = run.verified()
+    cut = (verified or {}).get("cut")
     least = None if cut is None else cut["threshold"]
     looks, reason = looks_or_reason(run, table, data, data_dir)
     options: dict[str, Any] = {"who": name, "port": port, "name": run.path.resolve().name, "least": least}
@@ -93,6 +95,7 @@ def serve(
             typer.echo(f"without pictures or rows: {reason}", err=True)
         typer.echo(f"open: {server.link}")
         if not quiet:
+            typer.echo(noise_rate(table, len(classes), verified).sentence())
             typer.echo(f"as {name}; every decision is kept in {server.store.path}; Ctrl-C ends it")
         try:
             if not no_open:

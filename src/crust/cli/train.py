@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from crust._util.progress import EpochProgress
 from crust.cli.formatting import StoppedByUser, show_log
-from crust.cli.train_progress import EpochProgress, print_summary
+from crust.cli.train_again import CARRIED_OUT
+from crust.cli.train_progress import print_summary
 from crust.errors import InputError, choices
 from crust.runs import recipe as recipes
 from crust.runs.data import load_data, with_labels
@@ -120,7 +122,7 @@ def train_command(
     ] = None,
     quiet: Annotated[bool, RUN("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Train a network on data with wrong labels, and learn which labels to doubt."""
+    """Train a network on data with wrong labels, and learn which labels are likely wrong."""
     show_log(logging.ERROR if quiet else logging.WARNING, logging.NOTSET if quiet else logging.INFO)
     given = {
         "data": data, "data_dir": data_dir, "test": test, "label_column": label_column, "text_column": text_column,
@@ -156,7 +158,9 @@ def train_by_recipe(
     # What can be refused is refused before a large dataset is read.
     kind = METHODS[options["method"]]
     experiment, own = split_settings(settings, kind.Settings)
-    _check_options(options, output, resume)
+    _check_options(options, output)
+    if output is not None and not resume:
+        _refuse_taken(RunFolder(output), options, experiment, own)
     check_trackers(options.get("trackers", ()), output or Path("runs"))
     folder = RunFolder(output or _new_folder(options))
 
@@ -183,6 +187,7 @@ def train_by_recipe(
                 run_dir=folder,
                 resume=resume,
                 on_epoch_end=progress,
+                progress=False,  # shown here already
                 trackers=options.get("trackers", ()),
                 **settings,
             )
@@ -215,11 +220,14 @@ def _recipe_of(folder: Path | None, resume: bool, data: str | None) -> dict[str,
     if run.recipe_path.is_file():
         return recipes.read_recipe(run.recipe_path)
     if data is None:
-        raise InputError(f"there is no run in {folder} that could go on: check the folder", code="no-run")
+        raise InputError(
+            f"there is no run in {folder} that could go on: check the folder, or give the whole command again",
+            code="no-run",
+        )
     return {}
 
 
-def _check_options(options: dict[str, Any], output: Path | None, resume: bool) -> None:
+def _check_options(options: dict[str, Any], output: Path | None) -> None:
     if options.get("data") is None:
         raise InputError(
             "there is nothing to train on: give DATA, such as digits, or a folder or a file", code="nothing-to-do"
@@ -244,10 +252,27 @@ def _check_options(options: dict[str, Any], output: Path | None, resume: bool) -
         raise InputError("several processes need one folder: name it with -o", code="no-output")
     if output is not None and output.exists() and not output.is_dir():
         raise InputError(f"-o {output} is a file: name a folder", code="output-is-file")
-    if output is not None and not resume and RunFolder(output).checkpoint_dir.is_dir():
-        raise InputError(
-            f"{output} holds a run already: go on with --resume, or choose another folder", code="output-taken"
-        )
+
+
+def _refuse_taken(folder: RunFolder, options: dict[str, Any], experiment: Any, own: Any) -> None:
+    """Say what is in the folder where there is a run: whether it is the one that is asked for, and how far it is."""
+    asked = recipes.absolute_paths(options)
+    for chosen in (experiment, own):
+        asked |= chosen.model_dump(mode="json", include=chosen.model_fields_set - set(CARRIED_OUT))
+    changed = []
+    if folder.recipe_path.is_file():
+        there = recipes.read_recipe(folder.recipe_path)
+        changed = [
+            f"{name} (was {there.get(name)}, is {value})"
+            for name, value in asked.items()
+            if value != there.get(name) and name != "model"  # auto is a name for what is there by another one
+        ]
+    sentence = folder.what_is_there(changed)
+    if sentence is not None:
+        raise InputError(sentence, code="output-taken")
+    if folder.lock_path.exists():  # before the data is read
+        with folder.claimed():
+            pass
 
 
 def _new_folder(options: dict[str, Any]) -> Path:
@@ -277,7 +302,7 @@ def _choose(examples: Examples, options: dict[str, Any], experiment: TrainSettin
 
 
 def _how_to_resume(folder: RunFolder, finished: int | None, epochs: int) -> str:
-    if finished is None and not folder.checkpoint_dir.exists():
+    if finished is None and folder.what_is_there() is None:
         return "stopped before the first epoch was finished: start again"
     done = "what was finished" if finished is None else f"epoch {finished} of {epochs}"
     return f"stopped; {done} is saved, go on with: crust train --resume -o {shlex.quote(str(folder))}"

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
+from crust._util.progress import EpochProgress
 from crust.cli.audit import verified_lines
 from crust.cli.formatting import StoppedByUser, duration, show_log
-from crust.cli.train_progress import EpochProgress
 from crust.errors import InputError
 
 
@@ -24,6 +24,7 @@ def verify_command(
     """Estimate noise rate, precision and recall of a run's audit, with intervals: it trains once more, as RUN did."""
     show_log(logging.ERROR if quiet else logging.WARNING)
 
+    from crust.audit.noise_rate import from_verified
     from crust.runs.data import training_examples
     from crust.runs.folder import RunFolder
     from crust.verification import verify_audit
@@ -50,6 +51,7 @@ def verify_command(
         ) from None
     if quiet:
         return
+    typer.echo(from_verified(found).sentence())
     for line in verified_lines(found):
         typer.echo(line)
     typer.echo(f"written to: {folder.verified_path}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from crust._util.atomic_write import remove_drafts
 from crust._util.output_files import check_output, write_table
 from crust.corrections.corrected_labels import SUFFIXES, corrected_labels, read_corrections
 from crust.corrections.move_image_files import any_done, do_moves, done, plan_moves, read_moves, write_moves
@@ -95,16 +96,18 @@ def apply_corrections(
     changes = corrected_labels(_new_labels(folder, corrections, table, classes), table, classes)
     if not changes:
         raise InputError("none of the corrections changes a label: there is nothing to write", code="no-changes")
-    if form == "folder":
-        undo = move_back_command(folder, place, data)
-        return _apply_to_folder(place, table, classes, changes, options, move, progress, undo)
-    if form == "table":
-        apply_to_table(options["data"], place, options.get("label_column") or "label", changes, table, classes)
-    elif form == "npz":
-        apply_to_npz(options["data"], place, changes, table, classes)
-    else:
-        # Positions among files that were left out, or taken class by class, mean nothing elsewhere: names do.
-        write_table(labels_file(table, changes, classes, by_id="id" in table), place)
+    with folder.claimed():
+        remove_drafts(place)
+        if form == "folder":
+            undo = move_back_command(folder, place, data)
+            return _apply_to_folder(place, table, classes, changes, options, move, progress, undo)
+        if form == "table":
+            apply_to_table(options["data"], place, options.get("label_column") or "label", changes, table, classes)
+        elif form == "npz":
+            apply_to_npz(options["data"], place, changes, table, classes)
+        else:
+            # Positions among files that were left out, or taken class by class, mean nothing elsewhere: names do.
+            write_table(labels_file(table, changes, classes, by_id="id" in table), place)
     return AppliedCorrections(form, place, len(changes), len(table))
 
 
@@ -139,7 +142,8 @@ def move_files_back(
         )
     path = folder.moves_path if moves is None else Path(moves)
     backwards = [one.back() for one in read_moves(path)]
-    now, before = do_moves(train_root(Path(options["data"])), backwards, _counted(progress, len(backwards)))
+    with folder.claimed():
+        now, before = do_moves(train_root(Path(options["data"])), backwards, _counted(progress, len(backwards)))
     return AppliedCorrections("folder", path, len(backwards), len(backwards), now, before)
 
 

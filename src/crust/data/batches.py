@@ -97,7 +97,7 @@ def _from_dataset(
     else:
         seeds = torch.randint(0, 2**62, (len(parts),), generator=generator).tolist()
     loader: Any = DataLoader(
-        _Batches(augmenting(examples.inputs) if augment else examples.inputs),  # type: ignore[arg-type]
+        _Batches(augmenting(examples.inputs) if augment else examples.inputs, examples.collate_fn),  # type: ignore[arg-type]
         batch_sampler=[[seed, *rows.tolist()] for seed, rows in zip(seeds, parts, strict=True)],
         collate_fn=_as_it_is,
         num_workers=min(workers, len(parts)),
@@ -113,16 +113,20 @@ def _from_dataset(
 class _Batches:
     """A dataset seen by the DataLoader: asked for a seed and positions, it answers with a whole batch."""
 
-    def __init__(self, dataset: Any) -> None:
-        self.dataset = dataset
+    def __init__(self, dataset: Any, collate_fn: Any = None) -> None:
+        self.dataset, self.collate_fn = dataset, collate_fn
 
     def __len__(self) -> int:
         return len(self.dataset)
 
     def __getitems__(self, request: Sequence[int]) -> Any:
+        from crust._util.torch_modules import inputs_in
+
         seed, *rows = request
         try:
             with fixed_random_state(seed):
+                if self.collate_fn is not None:
+                    return inputs_in(self.collate_fn(items(self.dataset, rows)))
                 return _collate([input_of(item) for item in items(self.dataset, rows)], rows)
         except InputError as error:  # as a value, so that its sentence comes through from a worker alone
             return error
@@ -162,7 +166,7 @@ def _finished(
 
     scale: Any = None
     for x, rows in zip(found, parts, strict=True):
-        if not isinstance(x, torch.Tensor):
+        if not isinstance(x, torch.Tensor) or examples.collate_fn is not None:
             yield _nested_to_device(x, device), rows
             continue
         x = x.to(device, non_blocking=True)

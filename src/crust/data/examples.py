@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -32,6 +32,8 @@ class Examples:
         std: what each channel or column is then divided by.
         mirror: whether left and right may change places when images are augmented; not so for digits.
         ids: a name for each example, such as its file.
+        collate_fn: what makes a batch of a dataset's items, as a DataLoader takes it: the batch then stays as it makes
+            it, but for the labels in it. None: the inputs alone are put together.
 
     Example:
         >>> import torch
@@ -48,6 +50,7 @@ class Examples:
     std: tuple[float, ...] | None = None
     mirror: bool = True
     ids: Sequence[str] | None = None
+    collate_fn: Callable[[list[Any]], Any] | None = None
 
     def __post_init__(self) -> None:
         self.labels = np.asarray(self.labels, dtype=np.int64)

@@ -154,7 +154,7 @@ def fixed_random_state(seed: int) -> Iterator[None]:
 
 
 def _own_labels(dataset: Any) -> Any:
-    """`targets` where a look at some items agrees with them, else every item's own label."""
+    """`targets` where some items that are read agree with them, else every item's own label."""
     found = _targets(dataset)
     n = len(dataset)
     if found is not None and len(found) == n:

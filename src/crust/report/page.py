@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from crust.audit.by_class import class_summary
 from crust.audit.duplicates import conflicting_duplicates
+from crust.audit.noise_rate import noise_rate
 from crust.data.labels import column_codes
 from crust.report.charts import calibration_chart
 from crust.report.document import page
@@ -46,7 +47,7 @@ def audit_page(
         audit: a row an example, as `audit_table` or `crust.audit_labels` give it.
         classes: the classes in their order; None takes the different labels, sorted.
         looks: how the examples are shown (`crust.report.previews`).
-        calibration: what `calibration.json` holds.
+        calibration: what `verified.json` holds.
         name: what was audited, such as the folder of the run.
         without: why there are no pictures or rows, where there are none.
         progress: called now and then with the number of pictures or rows that are done.
@@ -79,7 +80,7 @@ def audit_page(
         data=packed,
         classes=classes,
         summary=" ".join(_summary(audit, counts, calibration, run)),
-        trust=None if calibration is None else _trust(calibration),
+        trust=None if calibration is None or calibration["noise_rate"] is None else _trust(calibration),
         matrix=_matrix(counts) if few else None,
         pairs=[] if few else _pairs(counts),
         by_class=_classes(audit.assign(given_label=given, predicted_label=better), counts, classes),
@@ -97,12 +98,15 @@ def _summary(
     yield f"{differ:,} of {total:,} labels ({_percent(differ / max(1, total))}) differ from the predicted ones."
     if "is_held_out" in audit and audit["is_held_out"].any():
         yield f"{int(audit['is_held_out'].sum()):,} examples were held out and never trained on."
+    said = noise_rate(audit, len(counts), calibration).sentence()
+    yield f"{said[0].upper()}{said[1:]}."
     if calibration is None:
         if run:
-            yield "How many of them are wrong indeed is not measured yet: crust verify RUN does it."
+            yield "How many of the suspects are wrong indeed is not measured yet: crust verify RUN does it."
+        return
+    if calibration["noise_rate"] is None:
         return
     cut = calibration.get("cut")
-    yield f"The estimated share of wrong labels is {_estimate(calibration['noise_rate'])}."
     yield (
         "No label stands out as wrong."
         if cut is None

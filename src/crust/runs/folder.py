@@ -5,22 +5,25 @@ Nothing here needs torch until a run is trained or its history is read: reports 
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import platform
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crust._util.atomic_write import write_atomic
+from crust._util.atomic_write import remove_drafts, write_atomic
 from crust.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
     import torch
+    from filelock import FileLock
 
     from crust.noise import NoisyLabels
     from crust.review import Store
@@ -39,6 +42,10 @@ log = logging.getLogger("crust")
 class RunFolder:
     """All that is known about a run's folder.
 
+    What counts is the newest checkpoint, which is there whole or not at all: it holds the history too, and what else is
+    there is either written before the first one or made from the last one, and made again where a run goes on. So a
+    run can be killed anywhere. Who writes holds a lock on the folder, which ends with the process.
+
     | file | what it holds | written |
     |---|---|---|
     | config.yaml | the settings, fingerprints of the data, versions | when the run begins, and at its end |
@@ -46,6 +53,7 @@ class RunFolder:
     | spec.json | the specification, of a run of `crust reproduce` | " |
     | history.jsonl, checkpoint/ | a line an epoch; all that is needed to go on | after every epoch |
     | model.safetensors, audit.parquet | the model that is kept; one row a training example | at the end |
+    | probabilities.npy | those of all classes that the audit goes by, a row a training example | " |
     | verified.json, verification/ | how far the audit can be trusted; the training that says so | `crust verify` |
     | review.sqlite | the decisions of people | `crust review` |
     | report.html, moves.csv, corrected.* | the page; files to move; corrected labels | `crust report`, `apply` |
@@ -66,6 +74,7 @@ class RunFolder:
         self.checkpoint_dir = self.path / "checkpoint"
         self.model_path = self.path / "model.safetensors"
         self.audit_path = self.path / "audit.parquet"
+        self.probabilities_path = self.path / "probabilities.npy"
         self.recipe_path = self.path / "recipe.yaml"
         self.encoding_path = self.path / "encoding.json"
         self.noise_path = self.path / "noise.npz"
@@ -74,6 +83,8 @@ class RunFolder:
         self.verified_path = self.path / "verified.json"
         self.review_path = self.path / "review.sqlite"
         self.moves_path = self.path / "moves.csv"
+        self.lock_path = self.path / ".lock"
+        self._lock: FileLock | None = None
         self._at_begin: dict[Path, Callable[[], None]] = {}  # what writes them
 
     def __fspath__(self) -> str:
@@ -247,30 +258,110 @@ class RunFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         write_atomic(self.spec_path, json.dumps(spec, indent=1).encode())
 
-    def begin(self, config: dict[str, Any], recorder: Recorder, resume: bool) -> dict[str, Any]:
-        """Begin a run, or go on with the one that is there; what it is made with, for the record."""
-        from crust.training import checkpoint
+    def claim(self) -> None:
+        """Nobody else writes here until `release`, or until this process is gone; what killed ones have left goes."""
+        from filelock import FileLock, Timeout
 
-        processes = recorder.context.processes
-        found = checkpoint.newest(self.checkpoint_dir) if self.checkpoint_dir.exists() else None
-        processes.wait()  # all have looked before the first one writes
-        if found is None:
-            made_with = {"versions": versions()}
-        else:
-            if not resume:
-                raise InputError(f"{self} holds a run already: resume it, or choose another folder", code="run-exists")
-            self._load_checkpoint(found, config, recorder)
-            made_with = versions_so_far(self._written_config(), self.path) if processes.first else {}
-        if processes.first:
+        if self._lock is None:
             try:
                 self.path.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise InputError(
                     f"cannot make the folder {self}: {error.strerror or error}", code="cannot-write"
                 ) from None
-            for path, write in self._at_begin.items():
-                if found is None or not path.exists():
-                    write()
+            self._lock = FileLock(self.lock_path)
+        first = not self._lock.is_locked
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            raise InputError(
+                f"another command is writing to {self}: wait until it has ended, or choose another folder",
+                code="folder-in-use",
+            ) from None
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):  # these say so when something is written
+                log.warning("%s cannot be locked (%s): let no other command write to it", self, error.strerror or error)
+        if first:
+            for path in vars(self).values():
+                if isinstance(path, Path) and path not in (self.path, self.report_path, self.verified_path):
+                    remove_drafts(path)
+
+    def release(self) -> None:
+        """The end of `claim`."""
+        if self._lock is not None:
+            self._lock.release()
+
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Nobody else writes here meanwhile."""
+        self.claim()
+        try:
+            yield
+        finally:
+            self.release()
+
+    def what_is_there(self, changed: Sequence[str] = ()) -> str | None:
+        """The run that stands in the way of a new one, in a sentence; None where nothing of one was saved.
+
+        Args:
+            changed: in which settings it differs from the new one.
+        """
+        from crust.training import checkpoint
+
+        saved, quoted = checkpoint.numbered(self.checkpoint_dir), shlex.quote(str(self))
+        if not saved and not self.audit_path.exists():
+            return None
+        if changed:
+            return f"{self} holds another run, with {', '.join(changed)}: choose another folder"
+        if self.audit_path.exists():
+            return (
+                f"{self} holds a run already, with its model and audit: see it with crust audit {quoted}, go on with "
+                "--resume, or choose another folder"
+            )
+        return (
+            f"{self} holds a run already, saved after epoch {int(saved[-1].name)}: go on with "
+            f"crust train --resume -o {quoted}, or choose another folder"
+        )
+
+    def begin(self, config: dict[str, Any], recorder: Recorder, resume: bool) -> dict[str, Any]:
+        """Begin a run, or go on with the one that is there; what it is made with, for the record.
+
+        The folder is claimed then: whoever trains releases it at the end.
+        """
+        if recorder.context.processes.first:
+            self.claim()
+        try:
+            return self._begin(config, recorder, resume)
+        except BaseException:
+            self.release()
+            raise
+
+    def _begin(self, config: dict[str, Any], recorder: Recorder, resume: bool) -> dict[str, Any]:
+        from crust.training import checkpoint
+
+        processes = recorder.context.processes
+        processes.wait()  # the folder is ours
+        found = checkpoint.newest(self.checkpoint_dir) if self.checkpoint_dir.exists() else None
+        processes.wait()  # all have looked before the first one writes
+        if not resume:
+            changed = [] if found is None else _differences(found["identity"], json.loads(json.dumps(config)))
+            there = self.what_is_there(changed)
+            if there is not None:
+                raise InputError(there, code="run-exists")
+        if found is None:
+            made_with = {"versions": versions()}
+        else:
+            self._load_checkpoint(found, config, recorder)
+            made_with = versions_so_far(self._written_config(), self.path) if processes.first else {}
+        if processes.first:
+            checkpoint.tidy(self.checkpoint_dir, recorder.context.settings.keep_every)
+            for path in (self.recipe_path, self.encoding_path, self.noise_path):
+                if path in self._at_begin and (found is None or not path.exists()):
+                    self._at_begin[path]()
+                elif found is None:  # of a run that was stopped before its first epoch was finished
+                    path.unlink(missing_ok=True)
+            if found is not None:
+                recorder.history.save(self.history_path)
             if found is None or any(self._written_config().get(name) != value for name, value in made_with.items()):
                 self._write_config({**config, **made_with})
         return made_with
@@ -289,14 +380,20 @@ class RunFolder:
                 f"the run in {self} had another model: {str(error).splitlines()[0]}", code="other-model"
             ) from None
 
-    def finish(self, result: Result) -> None:
+    def finish(self, result: Result, weights: bool = True) -> None:
         """Leave the kept model and the audit; and what was found out about the noise, beside the settings."""
+        import numpy as np
         from safetensors.torch import save
 
-        trained = result.model.state_dict()
-        weights = {name: value.detach().to("cpu", copy=True).contiguous() for name, value in trained.items()}
-        write_atomic(self.model_path, save(weights))
+        if weights:
+            trained = result.model.state_dict()
+            content = save({name: value.detach().to("cpu", copy=True).contiguous() for name, value in trained.items()})
+            if not self.model_path.is_file() or self.model_path.read_bytes() != content:
+                self.audit_path.unlink(missing_ok=True)  # of an earlier epoch: it says that a run is finished
+                write_atomic(self.model_path, content)
         self._write_config(result.config)
+        if result.label_probabilities is not None:
+            write_atomic(self.probabilities_path, partial(np.save, arr=result.label_probabilities))
         buffer = BytesIO()
         result.audit().to_parquet(buffer)
         write_atomic(self.audit_path, buffer.getvalue())

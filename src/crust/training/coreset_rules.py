@@ -1,4 +1,4 @@
-"""From one look at all examples to the coreset that an epoch is trained on.
+"""From one evaluation pass over all examples to the coreset that an epoch is trained on.
 
 The parts of CRUST, each a plain choice: how the examples are grouped, which are chosen in a group, what they weigh,
 and with whom they are mixed. The methods of the family differ in these choices only.
@@ -255,10 +255,10 @@ def _averaged(old: NDArray[np.float32] | None, new: NDArray[np.float32], memory:
 
 
 def pass_due(epoch: int, epochs: int, every: int | None) -> bool:
-    """Whether a coreset that sizes itself looks at everything before this epoch.
+    """Whether a coreset that sizes itself asks for a pass over everything before this epoch.
 
     Often at first, when labels begin to be memorised; then every twentieth, in the second half every tenth of the run,
-    where the audit looks anyway. So it costs a twentieth more than plain training with its audit.
+    where the audit makes one anyway. So it costs a twentieth more than plain training with its audit.
 
     Example:
         >>> [epoch for epoch in range(40) if pass_due(epoch, 40, None)]

@@ -5,7 +5,7 @@ One process or several: the same calls. Alone, gathering does nothing and all wo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -131,11 +131,10 @@ class Processes:
         rank = self.rank if rank is None else rank
         return np.arange(n * rank // self.count, n * (rank + 1) // self.count)
 
-    def share_buffers(self, network: nn.Module) -> None:
-        """Give every process the buffers of the first: each has moved its own BatchNorm statistics."""
-        if self.count > 1:
-            for buffer in self.bare(network).buffers():
-                torch.distributed.broadcast(buffer, 0)
+    def share(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Give every process the values of the first, such as BatchNorm statistics, of which each has moved its own."""
+        for tensor in tensors if self.count > 1 else ():
+            torch.distributed.broadcast(tensor, 0)
 
     def sums(self, numbers: Sequence[int]) -> list[int]:
         """Whole numbers summed over the processes."""

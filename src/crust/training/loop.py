@@ -95,16 +95,25 @@ def _epoch(
 
 
 def _evaluate(context: Context, method: Method, stage: Stage, state: RunState) -> EpochEvaluation:
-    """Test sets; the validation set, by which the best weights are kept; and the training set where it is asked for."""
+    """Test sets; the validation set, by which the best weights are kept; and the training set where it is asked for.
+
+    What is kept and measured are the averaged weights, where there are such. Who is trained on, and what the audit
+    says, goes by the network that is trained.
+    """
     found, epoch, settings = EpochEvaluation(), context.epoch, context.settings
     over = spent(context)
     with clock(context, "evaluation"):
-        if settings.test_due(epoch, context.epochs):
-            found.metrics = evaluation.accuracies(context, context.tests)
         found.validation = context.evaluate_validation()
-        score, seen = evaluation.score(context, method, stage, found.validation)
-        found.metrics |= seen
-        state.consider(context.processes.bare(context.networks[0]), score)
+        network = context.processes.bare(context.networks[0])
+        with state.averaged(network):
+            if settings.test_due(epoch, context.epochs):
+                found.metrics = evaluation.accuracies(context, context.tests)
+            held = found.validation
+            if state.average is not None and context.validation is not None:
+                held = evaluation.evaluate(context, context.validation)
+            score, seen = evaluation.score(context, method, stage, held)
+            found.metrics |= seen
+            state.consider(network, score)
     due = stage.counts and settings.audit_due(epoch, context.epochs)
     kind = method.train_set_pass(epoch + 1, context.epochs) if stage.counts and epoch + 1 < context.epochs else None
     if due or kind or over:
@@ -165,7 +174,8 @@ def _train_on(selection: Selection, context: Context, method: Method, stage: Sta
     context.cost.settle(processes)
     context.weights_changed()
     for network in context.networks[: context.active]:
-        processes.share_buffers(network)
+        processes.share(processes.bare(network).buffers())
+    processes.share((state.average or {}).values())
     method.end_epoch(context)
     loss, seen, right, shown, skipped = map(float, sum(processes.gather(totals.values())))
     facts = {"learning_rate": first_rate, "loss": loss / max(1, seen)}
@@ -273,6 +283,8 @@ def _step(context: Context, method: Method, state: RunState, batch: Batch | None
             nn.utils.clip_grad_norm_(network.parameters(), context.settings.clip_norm)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
+        if i == 0:
+            state.update_average(processes.bare(network), context.settings.ema)
     return [Output(output.logits.detach()) for output in outputs], [x.detach() for x in losses if x is not None]
 
 
@@ -301,7 +313,8 @@ def _forward(context: Context, method: Method, batch: Batch) -> list[Output]:
         if "more than 1 value per channel" in str(error):
             raise InputError(
                 f"BatchNorm cannot be trained on the batch of {len(batch.index)} in epoch {context.epoch}: "
-                "give more examples, or a batch_size of at least 2"
+                "give more examples, or a batch_size of at least 2",
+                code="batch-of-one",
             ) from None
         raise
     return found

@@ -6,6 +6,8 @@ What changes while a run goes on, beside the networks: optimizers, the kept mode
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -61,6 +63,8 @@ class RunState:
         self.best_score = -math.inf
         self.best_epoch = -1
         self.best: dict[str, Tensor] | None = None
+        self.average: dict[str, Tensor] | None = None  # of the first network's weights, where `ema` is set
+        self.averaged_steps = 0
 
     def begin(self, context: Context) -> None:
         """Let the method know the data and the experiment, once."""
@@ -81,8 +85,14 @@ class RunState:
     # ------------------------------------------------------------ optimizers
 
     def new_optimizers(self, context: Context, extra: list[Tensor]) -> None:
-        """One optimizer a network that is trained; tensors of the method go with the first, in a group of their own."""
+        """One optimizer a network that is trained; tensors of the method go with the first, in a group of their own.
+
+        The average of the weights begins anew with them.
+        """
         self.optimizers, self.extra = [], extra
+        self.average, self.averaged_steps = None, 0
+        if context.settings.ema is not None:
+            self.average = _copied(context.processes.bare(context.networks[0]))
         for i, network in enumerate(context.networks[: context.active]):
             groups: list[dict[str, Any]] = [{"params": [p for p in network.parameters() if p.requires_grad]}]
             if i == 0 and extra:
@@ -97,11 +107,37 @@ class RunState:
 
     # ------------------------------------------------------------ the model that is kept
 
+    def update_average(self, network: nn.Module, decay: float | None) -> None:
+        """After a step: the average follows the weights and the statistics of BatchNorm, faster in the beginning."""
+        if self.average is None or decay is None:
+            return
+        self.averaged_steps += 1
+        share = 1 - min(decay, self.averaged_steps / (self.averaged_steps + 9))
+        with torch.no_grad():
+            for name, value in network.state_dict().items():
+                if value.is_floating_point():
+                    self.average[name].lerp_(value.to(self.average[name]), share)
+                else:
+                    self.average[name].copy_(value)
+
+    @contextmanager
+    def averaged(self, network: nn.Module) -> Iterator[None]:
+        """The averaged weights in the network, to measure and to keep; afterwards it has its own again."""
+        if self.average is None:
+            yield
+            return
+        own = _copied(network)
+        try:
+            _fill(network, self.average)
+            yield
+        finally:
+            _fill(network, own)
+
     def consider(self, network: nn.Module, score: float) -> None:
         """Keep the weights if they are better than those kept; of equals the later ones."""
         if score >= self.best_score:
             self.best_score, self.best_epoch = score, self.epochs_done
-            self.best = {name: value.detach().clone() for name, value in network.state_dict().items()}
+            self.best = _copied(network)
 
     def restore_best(self, network: nn.Module) -> None:
         if self.best is not None:
@@ -123,6 +159,8 @@ class RunState:
             "best_score": self.best_score if math.isfinite(self.best_score) else None,
             "best_epoch": self.best_epoch,
             "best": self.best,
+            "average": self.average,
+            "averaged_steps": self.averaged_steps,
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
             "extra": [tensor.detach() for tensor in self.extra],
             "estimator": None if estimator is None else estimator.state(),
@@ -148,6 +186,21 @@ class RunState:
         self.new_optimizers(context, extra)
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
+        if self.average is not None:
+            self.averaged_steps = state["averaged_steps"]
+            for name, value in state["average"].items():
+                self.average[name].copy_(value)
+
+
+def _copied(network: nn.Module) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in network.state_dict().items()}
+
+
+def _fill(network: nn.Module, values: dict[str, Tensor]) -> None:
+    """Put values where the weights are, bit for bit; no hook of the network's own is called."""
+    with torch.no_grad():
+        for name, value in network.state_dict().items():
+            value.copy_(values[name])
 
 
 def _optimizer(groups: list[dict[str, Any]], settings: TrainSettings) -> torch.optim.Optimizer:

@@ -1,0 +1,46 @@
+"""What to say of an option that does not exist: the one that was meant, where other tools have taught its name."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+# Names in other tools, and ours.
+SYNONYMS = {
+    "lr": "learning_rate", "num_workers": "workers", "max_grad_norm": "clip_norm", "scheduler": "schedule",
+    "num_epochs": "epochs", "num_train_epochs": "epochs", "max_epochs": "epochs", "arch": "model", "net": "model",
+    "algorithm": "method", "algo": "method", "wd": "weight_decay", "bs": "batch_size", "optim": "optimizer",
+    "coreset": "fraction", "share": "fraction", "val": "validation", "val_split": "validation",
+    "target": "label_column", "label": "label_column", "label_col": "label_column", "text": "text_column",
+    "noise_rate": "noise", "out": "output",
+    "output_dir": "output", "out_dir": "output", "amp": "mixed_precision", "fp16": "mixed_precision",
+    "bf16": "mixed_precision", "verbose": "quiet", "silent": "quiet", "size": "image_size",
+}  # fmt: skip
+
+
+def wrong_option(error: Any) -> str:
+    """One sentence for what click refuses, with the option that was meant."""
+    command = getattr(error.ctx, "command", None) if getattr(error, "ctx", None) else None
+    path = error.ctx.command_path if command is not None else "crust"
+    missed = getattr(error, "option_name", None)
+    if missed is None or command is None:
+        line = " ".join(error.format_message().split()).rstrip(".")
+        return f"{line[:1].lower() + line[1:]}; see {path} --help"
+    meant = _meant(missed, [name for each in command.params for name in each.opts if name.startswith("--")], path)
+    return f"no such option: {missed}; {f'did you mean {meant}, or see' if meant else 'see'} {path} --help"
+
+
+def _meant(missed: str, options: list[str], path: str) -> str | None:
+    """The option of the command, or the setting of a run, that is nearest in name or meaning."""
+    name = missed.lstrip("-").replace("-", "_")
+    name = SYNONYMS.get(name, name)
+    option = "--" + name.replace("_", "-")
+    if option in options:
+        return option
+    if path.endswith("train"):
+        from crust.methods import METHODS
+        from crust.training.settings import TrainSettings
+
+        if name in {*TrainSettings.model_fields, *METHODS["crust"].Settings.model_fields}:
+            return f"--set {name}=VALUE"
+    return next(iter(difflib.get_close_matches(option, options, n=1)), None)
