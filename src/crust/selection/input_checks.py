@@ -431,10 +431,10 @@ def check_options(
         algorithm=choices(algorithm, ALGORITHMS, "algorithm"),
         metric=choices(metric, METRICS, "metric"),
         device=check_device(device),
-        threads=None if threads is None else _whole_number(threads, "threads", 1),
+        threads=None if threads is None else whole_number(threads, "threads", 1),
         memory_limit=None if memory_limit is None else parse_bytes(memory_limit, "memory_limit"),
         epsilon=_check_epsilon(epsilon),
-        seed=_whole_number(seed, "seed", 0),
+        seed=whole_number(seed, "seed", 0),
     )
 
 
@@ -488,7 +488,7 @@ def parse_bytes(size: Any, what: str = "the size") -> int:
     return count
 
 
-def _whole_number(value: Any, what: str, least: int) -> int:
+def whole_number(value: Any, what: str, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise InputError(
             f"{what} is {_as_typed(value)}, but it must be a whole number of at least {least}", code="whole-number"
