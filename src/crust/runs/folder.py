@@ -386,7 +386,9 @@ class RunFolder:
         weights = {name: value.detach().to("cpu", copy=True).contiguous() for name, value in trained.items()}
         content = save(weights)
         if not self.model_path.is_file() or self.model_path.read_bytes() != content:
-            self.audit_path.unlink(missing_ok=True)  # of an earlier epoch: it says that a run is finished, and goes first
+            self.audit_path.unlink(
+                missing_ok=True
+            )  # of an earlier epoch: it says that a run is finished, and goes first
             write_atomic(self.model_path, content)
         self._write_config(result.config)
         buffer = BytesIO()
