@@ -25,7 +25,7 @@ from crust.audit import audit_table, duplicates
 from crust.audit.label_quality import judged_probabilities
 from crust.audit.training_dynamics import Watch
 from crust.data import Examples, batches, encode_labels, from_arrays, from_dataset, hold_out
-from crust.data.labels import check_classes
+from crust.data.labels import check_classes, one_each
 from crust.data.text import from_texts, is_text
 from crust.data.tokens import are_ids, from_tokens
 from crust.data.torch_dataset import can_augment, first_input, input_of, items
@@ -476,13 +476,7 @@ def check_labels(examples: Examples) -> None:
 
 
 def codes(labels: Any, examples: Examples) -> NDArray[np.int64]:
-    values = np.asarray(labels)
-    if len(values) != len(examples):
-        raise InputError(
-            f"there are {len(values)} labels for {len(examples)} examples: give one label an example",
-            code="labels-length",
-        )
-    return encode_labels(values, examples.classes)[0]
+    return encode_labels(one_each(labels, len(examples)), examples.classes)[0]
 
 
 def embeds_tokens(model: nn.Module | str | Callable[[], nn.Module]) -> bool:
