@@ -9,7 +9,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from crust._util.foreign import check_regular, parse_yaml, path_of
 from crust.errors import InputError, choices
 
 FILED = {"cifar10", "cifar100", "webvision"}  # datasets with a name and files
@@ -23,6 +22,8 @@ def recipe_names() -> list[str]:
 
 def read_recipe(recipe: str | Path) -> dict[str, Any]:
     """A recipe from a file, or one of ours by name."""
+    from crust._util.foreign import check_regular, parse_yaml, path_of
+
     path = Path(recipe)
     if path.suffix.lower() not in (".yaml", ".yml"):
         path = FOLDER / f"{choices(str(recipe), [*recipe_names(), 'FILE.yaml'], 'recipe')}.yaml"
@@ -94,6 +95,8 @@ def parse_settings(words: Iterable[str]) -> dict[str, Any]:
         ...
         crust.errors.InputError: --set fraction has no value: write --set fraction=VALUE
     """
+    from crust._util.foreign import parse_yaml
+
     found = {}
     for word in words:
         name, equals, value = word.partition("=")
