@@ -91,7 +91,7 @@ def test_skorch():
         criterion=nn.CrossEntropyLoss,
         optimizer=torch.optim.SGD,
         optimizer__momentum=0.9,
-        lr=0.05,
+        lr=0.02,
         max_epochs=EPOCHS,
         batch_size=16,
         train_split=None,  # the sampler holds out what it needs
