@@ -118,9 +118,8 @@ def run(arm: str, problem: Problem, how: dict[str, Any]) -> dict[str, Any]:
     updates = EPOCHS * length // BATCH
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.5 * (1 + math.cos(math.pi * step / updates)))
     if arm.startswith("trainer"):
-        from transformers import TrainingArguments
-
         from crust.integrations.transformers import CrustTrainer
+        from transformers import TrainingArguments
 
         with tempfile.TemporaryDirectory() as folder:
             arguments = TrainingArguments(

@@ -33,22 +33,22 @@ ESTIMATES = {"noise_rate": "noise rate", "precision": "precision at the cut", "r
 INTRODUCTION = (
     "Who finds the wrong labels, on the same data with the same network: CIFAR-10, the first 10,000 images, ResNet-8, "
     "40 epochs, no augmentation, batch 128, SGD 0.1 with drops at 2/3 and 5/6, one seed. `crust-half` and `crust`: the "
-    "`doubt` of the audit that one run leaves. cleanlab: out-of-sample probabilities of 5-fold cross-validation by "
-    "plain training (`erm`, five trainings on 8,000 images each), ranked by self-confidence, or with the labels that "
-    "confident learning (`find_label_issues`) flags first; and the same with a quarter of the epochs, before much is "
-    "memorised. Loss: of the given label, the mean over the ten looks of one `erm` run. A flagged label is one of the "
-    "first N in a ranking, where N is the number of wrong labels; the suggestion is right where it is the true label. "
-    "Seconds: training and looking on one core each, cross-validation all five folds; they were taken while other "
-    "work was running on the machine, so only large ratios mean anything, and the examples that went through the "
-    "network, forward and backward, stand beside them. A dash has not been measured yet. `python -m "
+    "label quality of the audit that one run leaves. cleanlab: out-of-sample probabilities of 5-fold cross-validation "
+    "by plain training (`erm`, five trainings on 8,000 images each), ranked by self-confidence, or with the labels "
+    "that confident learning (`find_label_issues`) flags first; and the same with a quarter of the epochs, before much "
+    "is memorised. Loss: of the given label, the mean over the ten evaluation passes of one `erm` run. A flagged label "
+    "is one of the first N in a ranking, where N is the number of wrong labels; the suggestion is right where it is "
+    "the true label. Seconds: training and looking on one core each, cross-validation all five folds; they were taken "
+    "while other work was running on the machine, so only large ratios mean anything, and the examples that went "
+    "through the network, forward and backward, stand beside them. A dash has not been measured yet. `python -m "
     "results.generate_pages` builds this page from [audit.json](../../results/audit.json)."
 )
 SURE = (
-    "`crust verify RUN` on the same runs of `crust-half`, which trains each once more with planted label errors. "
-    "It assumes noise that depends on the class alone. That this network knows little over half of the images, and "
-    "doubts right labels of hard ones as well, is taken into account and makes the intervals wide. People err on hard "
-    "images, of which less is found than is said: recall is too high there. `python -m benchmarks.audit_cuts` makes "
-    "these lines."
+    "`crust verify RUN` on the same runs of `crust-half`, which trains each once more with planted label errors. It "
+    "assumes noise that depends on the class alone. That this network knows little over half of the images, and "
+    "suspects right labels of hard ones as well, is taken into account and makes the intervals wide. People err on "
+    "hard images, of which less is found than is said: recall is too high there. `python -m benchmarks.audit_cuts` "
+    "makes these lines."
 )
 
 

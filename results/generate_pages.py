@@ -42,7 +42,7 @@ TRIED = (
     "below: partners from the predicted class that take the label of the example (46% at epoch 33), and partners from "
     "all examples with labels softened by the average. `warmup`: epochs on everything before the first selection. On "
     "human labels what steadies the network's judgement did harm: "
-    "it agrees with its own mistakes, and classes that it seldom predicts starve."
+    "it agrees with its own mistakes, and classes that it seldom predicts are under-selected."
 )
 Lines = Sequence[dict[str, Any]]
 TRAINING: dict[str, tuple[str, dict[str, Any]]] = {

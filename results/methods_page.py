@@ -163,8 +163,8 @@ TEXT = """\
 Pairs of numbers: symmetric noise, then human labels; accuracy of the last epoch.
 
 **Whom to train on matters more than which loss.** The best four on both ({best}) judge examples one by one and leave \
-out, or label anew, what they doubt. Methods that keep every label and change the loss end below them ({losses}), and \
-so do those that describe the noise by a matrix ({matrices}).
+out, or label anew, what they suspect. Methods that keep every label and change the loss end below them ({losses}), \
+and so do those that describe the noise by a matrix ({matrices}).
 
 **Two networks are worth some points, at their price.** Against `crust-half`, `dividemix` has {dividemix} points at \
 {dividemix_cost:.1f} times the passes of `erm`, `co-teaching` {co_teaching} at {co_teaching_cost:.1f} times; \

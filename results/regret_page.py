@@ -46,7 +46,7 @@ the others is picked on half of the seeds and scored on the other half, so a met
 negative regret. Balanced accuracy counts where classes are of very different size. `oracle`, which is told what is \
 right, is never the best. A condition is a set, a noise, and one protocol for all methods; splits and wrong labels are \
 drawn anew for every seed. ± is the paired standard error. Passes are examples through all networks, forward and \
-backward, every look and every estimate counted, relative to `erm` in the same condition.
+backward, every evaluation pass and every estimate counted, relative to `erm` in the same condition.
 
 Conditions were split before anything was run: choosing on {choosing} (seeds {choosing_seeds}), confirming on \
 {confirming} (seeds {confirming_seeds}), with kinds of noise that are not among the choosing ones. The lines are in \

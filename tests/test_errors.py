@@ -1,5 +1,8 @@
 """The tree of errors and its helpers."""
 
+import ast
+from pathlib import Path
+
 import pytest
 
 from crust import errors
@@ -49,3 +52,12 @@ def test_choices_lists_the_valid_ones(value):
 def test_choices_shortens_long_lists():
     with pytest.raises(errors.InputError, match=r"c19, … \(100 in all\)"):
         errors.choices("zzz", [f"c{i}" for i in range(100)], "column")
+
+
+def test_every_wrong_input_has_a_code_that_programs_can_rely_on():
+    without = []
+    for path in Path(errors.__file__).parent.rglob("*.py"):
+        calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+        made = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "InputError"]
+        without += [f"{path.name}:{call.lineno}" for call in made if "code" not in {word.arg for word in call.keywords}]
+    assert not without

@@ -17,6 +17,7 @@ from crust.training.method import Output
 
 def method(forget: float = 0.0, **settings) -> CoTeaching:
     found = CoTeaching(CoTeachingSettings(**settings))
+    found.begin_run(hand_made()[0])
     found.forget = forget
     return found
 

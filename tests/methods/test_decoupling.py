@@ -15,7 +15,9 @@ from crust.training.run_state import Plan, RunState
 
 
 def method(**settings) -> Decoupling:
-    return Decoupling(DecouplingSettings(**settings))
+    found = Decoupling(DecouplingSettings(**settings))
+    found.begin_run(hand_made()[0])
+    return found
 
 
 def test_who_is_disputed_depends_on_predictions_alone():

@@ -254,7 +254,7 @@ def test_inputs_that_cannot_be_mixed_get_a_sentence():
     found = method(**KNOWN)
     found.begin_epoch(context)
     for x in (batch.x.long(), {"ids": batch.x}):
-        with pytest.raises(InputError, match="cannot be mixed, and dividemix lives by it"):
+        with pytest.raises(InputError, match="cannot be mixed, and dividemix needs that"):
             found.prepare(Batch(x, batch.y, batch.index, batch.rows), context)
 
 

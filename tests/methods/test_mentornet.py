@@ -154,6 +154,7 @@ def step(one: MentorNet, context, size=16, logits=None):
 
 def started(context, **settings) -> MentorNet:
     one = method(**settings)
+    one.begin_run(context)
     one.begin_stage(context)
     return one
 
@@ -210,6 +211,7 @@ def test_decoupled_decay_is_left_alone():
 def test_the_mentor_weighs_after_the_burn_in(mentor):
     found = hand_made(weight_decay=0.0, epochs=100, knowledge={"noise_rate": 0.6})
     one = method(dropout=0.0)
+    one.begin_run(found)
     one.begin_stage = None  # no teaching here
     one.mentor = mentor
     for epoch, all_in in ((0, True), (16, True), (50, False)):

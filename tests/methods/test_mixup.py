@@ -52,5 +52,5 @@ def test_where_nothing_is_mixed_it_is_cross_entropy(kind, monkeypatch):
 @pytest.mark.parametrize("x", [torch.zeros(4, 6, dtype=torch.int64), {"tokens": torch.zeros(4, 6)}])
 def test_what_cannot_be_mixed_is_refused(x):
     method = METHODS["mixup"](METHODS["mixup"].Settings())
-    with pytest.raises(InputError, match="these inputs cannot be mixed, and mixup lives by it"):
+    with pytest.raises(InputError, match="these inputs cannot be mixed, and mixup needs that"):
         method.prepare(Batch(x, torch.zeros(4, dtype=torch.int64), np.arange(4), np.arange(4)), context())

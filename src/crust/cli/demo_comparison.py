@@ -141,7 +141,7 @@ def summary(facts: Facts) -> str:
             "it was given, wrong ones included. "
         )
     words += (
-        "With crust, which looks at the gradients of all examples again and again and trains on "
+        "With crust, which computes gradient proxies of all examples again and again and trains on "
         f"{_chosen(crust)}, it is {percent(crust.accuracy[-1])}. "
         f"Of all labels {percent(1 - crust.planted / crust.examples)} are right; "
         f"of those that crust trains on in the last epoch, {percent(crust.clean[-1])}. "

@@ -39,11 +39,11 @@ def theory_command(
     epochs: Annotated[
         str | None,
         typer.Option(
-            help="Checkpoints to look at, such as 0,10,40 (0: before training), all or last; default: up to six.",
+            help="Checkpoints to measure, such as 0,10,40 (0: before training), all or last; default: up to six.",
             metavar="LIST",
         ),
     ] = None,
-    points: Annotated[int, typer.Option(help="Training examples to look at, drawn at random.", min=2)] = 200,
+    points: Annotated[int, typer.Option(help="Training examples to measure on, drawn at random.", min=2)] = 200,
     cut: Annotated[
         str, typer.Option(help="Information space: a share of the energy (0.9), a rank (10), or gap.", metavar="CUT")
     ] = "0.9",
@@ -171,7 +171,7 @@ def theory_page(summary: dict[str, Any], pictures: Mapping[str, bytes]) -> str:
         "cli/theory.html.j2",
         f"The theory, asked of {summary['name']}",
         about=f"{summary['method']} trained {summary['model']}, {summary['parameters']:,} parameters. "
-        f"Looked at: {summary['points']:,} of its training examples{noise}.",
+        f"Measured on {summary['points']:,} of its training examples{noise}.",
         pictures=[
             (*PICTURES[name], f"data:image/png;base64,{base64.b64encode(content).decode()}")
             for name, content in pictures.items()

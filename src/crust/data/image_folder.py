@@ -352,7 +352,7 @@ def is_hidden(name: str) -> bool:
 
 
 def common_size(paths: Sequence[Path]) -> int | None:
-    """The side of the images where a look at some finds all of them square and alike."""
+    """The side of the images, where all of some that are read are square and of one size."""
     from PIL import Image
 
     sizes = set()

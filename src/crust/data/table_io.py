@@ -130,7 +130,7 @@ def csv_form(path: Path) -> tuple[str, bool]:
 
 
 def _has_header(cells: list[str], name: str) -> bool:
-    """Whether the first line holds names. Guessing wrong would lose or invent a point, so doubt is an error."""
+    """Whether the first line holds names. Guessing wrong would lose or invent a point: what is unclear is an error."""
     if not all(is_number(cell) for cell in cells):
         return True
     counted = [cell.strip() for cell in cells] == [str(i) for i in range(len(cells))]  # as pandas names columns

@@ -24,7 +24,7 @@ from crust.errors import InputError, require
 from crust.experiments.specs import key
 from crust.experiments.task import Event, Spec, Tell, Work, carry_out, give_up, limited
 
-WAIT = 0.25  # seconds between looks at what has been told
+WAIT = 0.25  # seconds between two readings of the mailbox
 RETRIES = 3  # how often a run is tried again whose process has died
 log = logging.getLogger("crust")
 

@@ -94,28 +94,22 @@ def _multiply(block: dict[str, Any], where: dict[str, int], file: str) -> Iterab
             spec = make(method, labels, **chosen)
             METHODS[method](METHODS[method].Settings(**spec["settings"]))  # knows of values that do not go together
         except CrustError as error:
-            guilty = next((name for name in where if re.search(_blamed(name), str(error))), "method")
+            blamed = {name: rf"setting {re.escape(name)}\b|^{re.escape(name)}=" for name in where}
+            blamed |= {"seeds": r"^seed \d"} if "seeds" in where else {}
+            guilty = next((name for name, said in blamed.items() if re.search(said, str(error))), "method")
             hint = f"; to try several, write {guilty}: [[…], […]]" if guilty in LISTS else ""
             raise InputError(f"{place(guilty)}: {error}{hint}", code=error.code) from None
         yield spec
 
 
-def _blamed(name: str) -> str:
-    """How an error speaks of a name of the grid."""
-    return r"^seed \d" if name == "seeds" else rf"setting {re.escape(name)}\b|^{re.escape(name)}="
-
-
 def _check_names(block: dict[str, Any], place: Any) -> None:
     """Every name, and the values of those with few, before anything is multiplied."""
-    for value in _values("method", block["method"], place("method")):
-        _choose(value, METHODS, "method", place("method"))
-    for value in _values("scale", block.get("scale", "cpu"), place("scale")):
-        _choose(value, SCALES, "scale", place("scale"))
+    for name, valid in (("method", METHODS), ("scale", SCALES), ("model", [*MODELS, "timm:NAME"])):
+        for value in _values(name, block.get(name, "cpu" if name == "scale" else None), place(name)):
+            if name != "model" or (isinstance(value, str) and not value.startswith("timm:")):
+                _choose(value, valid, name, place(name))
     for value in _values("labels", block["labels"], place("labels")):
         _check_labels(value, place("labels"))
-    for value in _values("model", block.get("model"), place("model")):
-        if isinstance(value, str) and not value.startswith("timm:"):
-            _choose(value, [*MODELS, "timm:NAME"], "model", place("model"))
     methods = [METHODS[name] for name in _values("method", block["method"], "")]
     known = [name for name in TrainSettings.model_fields if name not in {*RUNTIME, "seed"}]
     known += [name for kind in methods for name in kind.Settings.model_fields]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -123,15 +124,13 @@ def _published_sizes(specs: Sequence[Spec]) -> dict[str, RunSize]:
     examples, tests, shape, classes = PUBLISHED[data]
     found: dict[tuple[Any, ...], RunSize | None] = {}
     for spec in specs:
-        if _size_kind(spec) not in found:
-            names = spec.get("tests") or ["test"]
-            try:
+        kind = _size_kind(spec)
+        if kind not in found:
+            measured = sum(tests.get(name, 0) for name in spec.get("tests") or ["test"])
+            found[kind] = None  # of a network that cannot be built: told when the data is here, or with --skip-missing
+            with suppress(CrustError):
                 weights = _weights(spec, shape, classes)
-            except CrustError:  # told when the data is here, or with --skip-missing
-                found[_size_kind(spec)] = None
-                continue
-            measured = sum(tests.get(name, 0) for name in names)
-            found[_size_kind(spec)] = RunSize(min(examples, limit or examples), measured, shape, classes, weights)
+                found[kind] = RunSize(min(examples, limit or examples), measured, shape, classes, weights)
     return {key(spec): size for spec in specs if (size := found[_size_kind(spec)]) is not None}
 
 
@@ -197,7 +196,7 @@ def planned(spec: Spec, size: RunSize) -> float:
         steps = 3 * size.examples * part * (stage.networks or METHODS[spec["method"]].networks)
         epochs = stage.epochs or settings.epochs
         tested = sum(settings.test_due(epoch, epochs) for epoch in range(epochs))
-        found += epochs * (steps + size.examples) + tested * size.tests  # and a look at all examples
+        found += epochs * (steps + size.examples) + tested * size.tests  # and an evaluation pass
     return found
 
 

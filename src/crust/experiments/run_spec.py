@@ -75,6 +75,7 @@ def train_spec(
         run_dir=folder,
         resume=True,
         on_epoch_end=report,
+        progress=False,
         keep_every=keep_every,
         workers=workers,
         top=5 if spec.get("tests") else None,
@@ -99,6 +100,7 @@ def named_tests(bundle: Bundle, spec: dict[str, Any]) -> dict[str, Examples]:
 
 def _result_line(spec: dict[str, Any], result: Result, wrong: NDArray[np.bool_] | None) -> dict[str, Any]:
     curves = {name: [_rounded(value) for value in result.history[name]] for name in CURVES}
+    seconds = {name: round(value, 1) for name, value in result.cost["seconds"].items()}
     return {
         "key": key(spec),
         "spec": spec,
@@ -106,11 +108,7 @@ def _result_line(spec: dict[str, Any], result: Result, wrong: NDArray[np.bool_] 
         **({"tests": _by_test(spec["tests"], result)} if spec.get("tests") else {}),
         "curves": {name: values for name, values in curves.items() if any(value is not None for value in values)},
         "audit": audit_quality(result, wrong),
-        "cost": {
-            "forward": result.cost["forward"],
-            "backward": result.cost["backward"],
-            "seconds": {name: round(value, 1) for name, value in result.cost["seconds"].items()},
-        },
+        "cost": {"forward": result.cost["forward"], "backward": result.cost["backward"], "seconds": seconds},
         "facts": {name: value for name, value in result.history.lines[-1].items() if name in FACTS},
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
         "machine": machine(device_of(result.model)),
@@ -131,18 +129,18 @@ def _by_test(names: list[str], result: Result) -> dict[str, Any]:
 
 
 def audit_quality(result: Result, wrong: NDArray[np.bool_] | None) -> dict[str, float] | None:
-    """How well the doubt score finds the wrong labels; None where there are none, or nobody knows."""
+    """How well the label quality finds the wrong labels; None where there are none, or nobody knows."""
     if wrong is None or not wrong.any() or wrong.all():
         return None
     from sklearn.metrics import average_precision_score, roc_auc_score
 
     table = result.audit()
-    doubt = np.empty(len(table))
-    doubt[table["index"].to_numpy()] = 1 - table["label_quality"].to_numpy()
-    top = np.argsort(-doubt, kind="stable")[: int(wrong.sum())]
+    suspicion = np.empty(len(table))
+    suspicion[table["index"].to_numpy()] = 1 - table["label_quality"].to_numpy()
+    top = np.argsort(-suspicion, kind="stable")[: int(wrong.sum())]
     return {
-        "auroc": round(float(roc_auc_score(wrong, doubt)), 4),
-        "average_precision": round(float(average_precision_score(wrong, doubt)), 4),
+        "auroc": round(float(roc_auc_score(wrong, suspicion)), 4),
+        "average_precision": round(float(average_precision_score(wrong, suspicion)), 4),
         "precision_at_count": round(float(wrong[top].mean()), 4),
     }
 
@@ -157,12 +155,8 @@ def machine(device: torch.device) -> dict[str, Any]:
     Args:
         device: that the run was made on.
     """
-    found: dict[str, Any] = {
-        "processor": platform.machine(),
-        "cpu": cpu_name(),
-        "threads": torch.get_num_threads(),
-        "torch": str(torch.__version__),
-    }
+    found: dict[str, Any] = {"processor": platform.machine(), "cpu": cpu_name()}
+    found |= {"threads": torch.get_num_threads(), "torch": str(torch.__version__)}
     if device.type == "cuda":
         found["gpu"] = torch.cuda.get_device_name(device)
     return {**found, "shared": True} if _beside_others() else found

@@ -69,7 +69,10 @@ def make(
     """
     choices(method, METHODS, "method")
     choices(scale, SCALES, "scale")
-    _check_values(data=data, limit=limit, model=model, augment=augment, validation=validation, tests=tests)
+    given = {"data": data, "limit": limit, "model": model, "augment": augment, "validation": validation, "tests": tests}
+    for name, (good, hint) in VALUES.items():  # what would be found out only when a run begins, or never
+        if not good(given[name]):
+            raise InputError(f"setting {name} is {given[name]!r}: {hint}", code="bad-setting")
     if isinstance(seed, int) and seed > HIGHEST_SEED:
         raise InputError(f"seed {seed} is too large: give one up to {HIGHEST_SEED}", code="seed-range")
     base = SCALES[scale]
@@ -91,13 +94,6 @@ def make(
     return {**spec, "tests": list(tests)} if tests else spec  # runs from before there were any stay what they are
 
 
-def _check_values(**given: Any) -> None:
-    """What data and networks would find out only when a run begins, or never."""
-    for name, (good, hint) in VALUES.items():
-        if not good(given[name]):
-            raise InputError(f"setting {name} is {given[name]!r}: {hint}", code="bad-setting")
-
-
 def _is_number(value: Any, kinds: type | tuple[type, ...]) -> bool:
     return isinstance(value, kinds) and not isinstance(value, bool)
 
@@ -106,24 +102,22 @@ def _is_name_or_none(value: Any) -> bool:
     return value is None or (isinstance(value, str) and bool(value))
 
 
-def _is_limit(value: Any) -> bool:
-    return value is None or value == "scale" or (_is_number(value, int) and value >= 1)
-
-
-def _are_names(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value)
-
-
 VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "data": (_is_name_or_none, "give a name such as digits, or a path"),
-    "limit": (_is_limit, "give a number of examples, at least 1, or null for all"),
+    "limit": (
+        lambda value: value in (None, "scale") or (_is_number(value, int) and value >= 1),
+        "give a number of examples, at least 1, or null for all",
+    ),
     "model": (_is_name_or_none, "give a name such as resnet8 or timm:resnet18"),
     "augment": (lambda value: value is None or isinstance(value, bool), "write true or false"),
     "validation": (
         lambda value: _is_number(value, (int, float)) and 0 <= value < 1,
         "give a share from 0 to below 1, such as 0.1",
     ),
-    "tests": (_are_names, "give a list of names such as [test, imagenet]"),
+    "tests": (
+        lambda value: isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value),
+        "give a list of names such as [test, imagenet]",
+    ),
 }
 
 
@@ -144,14 +138,8 @@ OLD_NAMES = {
     "curves": {"clean": "clean_fraction", "clean_weighted": "clean_fraction_weighted", "chosen": "n_selected"},
     "facts": {"share": "fraction", "knowledge": "noise_info"},
 }
-SELECTING = (
-    "crust",
-    "crust-half",
-    "crust-paper",
-    "crust-released",
-    "random",
-    "small-loss",
-)  # whose `warmup` is now `select_after`
+# Methods whose `warmup` is now `select_after`.
+SELECTING = ("crust", "crust-half", "crust-paper", "crust-released", "random", "small-loss")
 
 
 def with_present_names(line: dict[str, Any]) -> dict[str, Any]:

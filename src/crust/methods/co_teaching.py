@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -80,20 +80,14 @@ class CoTeaching(Method):
     needs = "the noise rate (estimated)"
     Settings = CoTeachingSettings
     settings: CoTeachingSettings
+    state_names = ("tally",)
 
-    def __init__(self, settings: CoTeachingSettings):
-        super().__init__(settings)
-        self.forget = 0.0
-        self.tally: Tally | None = None
+    def begin_run(self, context: Context) -> None:
+        self.tally = Tally(context.n)
 
     def begin_epoch(self, context: Context) -> Selection | None:
-        settings = self.settings
-        if self.tally is None:
-            self.tally = Tally(context.n)
-        rate, ramp = (
-            context.noise_info["noise_rate"].value,
-            settings.ramp or stretched(10, 200, context.epochs, context.n),
-        )
+        settings, rate = self.settings, context.noise_info["noise_rate"].value
+        ramp = settings.ramp or stretched(10, 200, context.epochs, context.n)
         self.forget = forget_rate(context.epoch, rate, ramp, settings.power, settings.forgetting == "released")
         return Selection(np.arange(context.n), facts={"forget_rate": self.forget})
 
@@ -102,29 +96,16 @@ class CoTeaching(Method):
         n = kept(len(batch.y), self.forget)
         chosen = exchanged((first, second), n)
         if n < len(batch.y):
-            self._count(batch, chosen)
+            dropped = torch.ones(len(batch.y))
+            for which in chosen:
+                dropped[which.cpu()] -= 0.5
+            self.tally.count(batch.index, dropped.numpy())
         share = 1 / n if self.settings.mean_twice else 1.0
         return [losses[which].mean() * share for losses, which in zip((first, second), chosen, strict=True)]
 
-    def _count(self, batch: Batch, chosen: tuple[Tensor, Tensor]) -> None:
-        dropped = torch.ones(len(batch.y))
-        for which in chosen:
-            dropped[which.cpu()] -= 0.5
-        if self.tally is not None:
-            self.tally.count(batch.index, dropped.numpy())
-
     def end_epoch(self, context: Context) -> None:
-        if self.tally is not None:
-            self.tally.gather(context.processes)
+        self.tally.gather(context.processes)
 
     def opinions(self) -> dict[str, NDArray[np.floating]]:
         """How often an example was left out, of the times that any were."""
-        return {} if self.tally is None else {"dropped": self.tally.rate()}
-
-    def state(self) -> dict[str, Any]:
-        return {} if self.tally is None else {"tally": self.tally.state()}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        if state:
-            self.tally = Tally(len(state["tally"]["sums"]))
-            self.tally.load(state["tally"])
+        return {"dropped": self.tally.rate()}

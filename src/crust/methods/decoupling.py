@@ -54,23 +54,19 @@ class Decoupling(Method):
     networks = 2
     Settings = DecouplingSettings
     settings: DecouplingSettings
+    state_names = ("tally",)
 
-    def __init__(self, settings: DecouplingSettings):
-        super().__init__(settings)
-        self.tally: Tally | None = None
-        self.facts: dict[str, Any] = {}
+    def begin_run(self, context: Context) -> None:
+        self.tally = Tally(context.n)
 
     def begin_epoch(self, context: Context) -> Selection | None:
-        if self.tally is None:
-            self.tally = Tally(context.n)
-        self.facts = {}
+        self.facts: dict[str, Any] = {}
         return Selection(np.arange(context.n), facts=self.facts)
 
     def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
         first, second = (output.logits for output in outputs)
         where = disputed(first, second)
-        if self.tally is not None:
-            self.tally.count(batch.index, where.cpu().numpy())
+        self.tally.count(batch.index, where.cpu().numpy())
         if context.epoch < self.settings.warmup:
             return [cross_entropy(first, batch.y), cross_entropy(second, batch.y)]
         if not where.any():
@@ -78,17 +74,8 @@ class Decoupling(Method):
         return [disputed_loss(logits, batch.y, where, self.settings.floor) for logits in (first, second)]
 
     def end_epoch(self, context: Context) -> None:
-        assert self.tally is not None
         self.facts["disputed"] = self.tally.gather(context.processes)
 
     def opinions(self) -> dict[str, NDArray[np.floating]]:
         """How often the networks disagreed on an example."""
-        return {} if self.tally is None else {"disputed": self.tally.rate()}
-
-    def state(self) -> dict[str, Any]:
-        return {} if self.tally is None else {"tally": self.tally.state()}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        if state:
-            self.tally = Tally(len(state["tally"]["sums"]))
-            self.tally.load(state["tally"])
+        return {"disputed": self.tally.rate()}

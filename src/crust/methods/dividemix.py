@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -132,11 +132,14 @@ class DivideMix(Method):
     needs = "the noise rate (estimated)"
     Settings = DivideMixSettings
     settings: DivideMixSettings
+    state_names = ("warmup", "trust")
 
     def __init__(self, settings: DivideMixSettings):
         super().__init__(settings)
         if settings.lambda_u != "auto" and settings.lambda_u < 0:
-            raise InputError(f"setting lambda_u is {settings.lambda_u}: give a weight of 0 or more, or auto")
+            raise InputError(
+                f"setting lambda_u is {settings.lambda_u}: give a weight of 0 or more, or auto", code="bad-setting"
+            )
         self.estimates_itself = settings.lambda_u != "auto"  # the noise rate then chooses nothing
         self.warmup: int | None = None
         self.trust: NDArray[np.float64] | None = None  # (2, n): network k's own opinion of each label
@@ -175,7 +178,9 @@ class DivideMix(Method):
         if self.trust is None or self.warmup is None or context.epoch < self.warmup:
             return batch
         if isinstance(batch.x, Mapping) or not batch.x.is_floating_point():
-            raise InputError("these inputs cannot be mixed, and dividemix lives by it: use another method")
+            raise InputError(
+                "these inputs cannot be mixed, and dividemix needs that: use another method", code="cannot-mix"
+            )
         views = [batch.x, context.inputs(batch.index)] if augmented(context) else [batch.x]
         guesses = [torch.stack([self._guess(view, k, context) for view in views]).mean(dim=0) for k in range(2)]
         both = (guesses[0] + guesses[1]) / 2
@@ -236,14 +241,8 @@ class DivideMix(Method):
     # ------------------------------------------------------------ remember
 
     def opinions(self) -> dict[str, NDArray[np.floating]]:
-        """How unlikely the mixtures of both networks find each label, at the last look."""
+        """How unlikely the mixtures of both networks find each label, in the last pass."""
         return {} if self.trust is None else {"mixture": 1 - self.trust.mean(axis=0)}
-
-    def state(self) -> dict[str, Any]:
-        return {"warmup": self.warmup, **({} if self.trust is None else {"trust": self.trust})}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        self.warmup, self.trust = state["warmup"], state.get("trust")
 
 
 def unlabelled_weight(setting: float | Literal["auto"], context: Context) -> float:
@@ -261,5 +260,5 @@ def unlabelled_weight(setting: float | Literal["auto"], context: Context) -> flo
 
 
 def augmented(context: Context) -> bool:
-    """Whether another look at the same example is another view of it."""
+    """Whether drawing the same example again gives another view of it."""
     return context.plain is not context.train or (context.augment and context.train.kind != "features")

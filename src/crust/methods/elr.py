@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
@@ -35,15 +35,13 @@ class Elr(Method):
     needs = "the noise type (estimated)"
     Settings = ElrSettings
     settings: ElrSettings
+    state_names = ("targets", "labels")
 
     def __init__(self, settings: ElrSettings):
         super().__init__(settings)
-        given = "auto" not in (settings.strength, settings.memory)
-        self.estimates_itself = given  # the type of the noise then chooses nothing
+        self.estimates_itself = "auto" not in (settings.strength, settings.memory)  # the type then chooses nothing
         self.targets: Tensor | None = None  # (n, classes)
         self.labels: NDArray[np.int64] | None = None
-        self.strength = self.memory = 0.0
-        self._seen: list[NDArray[np.int64]] = []  # in this epoch, by this process
 
     def begin_stage(self, context: Context) -> None:
         self.targets = torch.zeros(context.n, context.classes, device=context.device)
@@ -51,7 +49,8 @@ class Elr(Method):
     def begin_epoch(self, context: Context) -> Selection | None:
         assert self.targets is not None
         self.targets = self.targets.to(context.device)
-        self.labels, self._seen = context.labels, []
+        self.labels = context.labels
+        self._seen: list[NDArray[np.int64]] = []  # in this epoch, by this process
         known = context.noise_info.get("noise_type")
         strength, memory = published("symmetric" if known is None else known.value, context.classes)
         self.strength = strength if self.settings.strength == "auto" else self.settings.strength
@@ -82,12 +81,6 @@ class Elr(Method):
         mass = targets.sum(axis=1)
         given = targets[np.arange(len(self.labels)), self.labels]
         return {"target": np.where(mass > 0, 1 - given / np.where(mass > 0, mass, 1), np.nan)}
-
-    def state(self) -> dict[str, Any]:
-        return {} if self.targets is None else {"targets": self.targets, "labels": self.labels}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        self.targets, self.labels = state.get("targets"), state.get("labels")
 
 
 def published(noise_type: str, classes: int) -> tuple[float, float]:

@@ -53,6 +53,7 @@ class FCorrection(Method):
     summary = "estimate the noise matrix from a first training, then train anew through it"
     Settings = FCorrectionSettings
     settings: FCorrectionSettings
+    state_names = ("T",)
 
     def __init__(self, settings: FCorrectionSettings):
         super().__init__(settings)
@@ -68,7 +69,10 @@ class FCorrection(Method):
     def begin_run(self, context: Context) -> None:
         if self.T is not None and len(self.T) != context.classes:
             rows, classes = len(self.T), context.classes
-            raise InputError(f"transitions has {rows} rows, but there are {classes} classes: give a row for each")
+            raise InputError(
+                f"transitions has {rows} rows, but there are {classes} classes: give a row for each",
+                code="classes-count",
+            )
         if self.T is not None:  # by the chance that a label is right, on average over the classes
             context.noise_info["transitions"] = Known(round(float(self.T.diagonal().mean()), 4), "given")
 
@@ -95,12 +99,6 @@ class FCorrection(Method):
         assert self.T is not None
         noisy = (probabilities @ self.T)[np.arange(len(labels)), labels]
         return float(np.log(np.maximum(noisy, 1e-7)).mean())
-
-    def state(self) -> dict[str, Any]:
-        return {} if self.T is None else {"T": self.T}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        self.T = state.get("T")
 
 
 def adjusted(T: NDArray[np.float64], smallest: float, identity: float) -> NDArray[np.float64]:

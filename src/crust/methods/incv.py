@@ -18,12 +18,17 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from crust._util import seeding
-from crust.audit.accuracy.confident_disagreement import most_confident
 from crust.training.context import Context
 from crust.training.epoch_scaling import scaled
 from crust.training.losses import cross_entropy, small_loss
 from crust.training.method import Batch, Known, Method, Output, Selection, Settings, Stage
-from crust.training.noise_estimation import NoiseType, confusion, rate_from_agreement, type_from_confusion
+from crust.training.noise_estimation import (
+    NoiseType,
+    confusion,
+    most_confident,
+    rate_from_agreement,
+    type_from_confusion,
+)
 
 SELECTED, CANDIDATE, DISCARDED = 0, 1, 2
 
@@ -102,6 +107,7 @@ class Incv(Method):
     summary = "labels that cross-validation predicts unseen, then co-teaching on them"
     networks = 2
     needs = "the noise type (estimated)"
+    state_names = ("sets", "sides", "fits", "over", "rate", "noise_type")
     estimates_itself = True  # from its own first sub-fit
     Settings = IncvSettings
     settings: IncvSettings
@@ -255,13 +261,6 @@ class Incv(Method):
     def opinions(self) -> dict[str, NDArray[np.floating]]:
         """0: selected, 0.5: still a candidate, 1: discarded."""
         return {"unselected": self.sets / 2.0}
-
-    def state(self) -> dict[str, Any]:
-        names = ("sets", "sides", "fits", "over", "rate", "noise_type")
-        return {name: getattr(self, name) for name in names}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
 
 
 def _batch_rows(x: Any, pick: Tensor) -> Any:

@@ -9,7 +9,6 @@ skipped.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from pydantic import Field
 from torch import Tensor
@@ -34,11 +33,9 @@ class LDmi(Method):
     summary = "cross-entropy first, then the determinant loss, which noise only shifts by a constant"
     Settings = LDmiSettings
     settings: LDmiSettings
-
-    def __init__(self, settings: LDmiSettings):
-        super().__init__(settings)
-        self.second = False
-        self.classes = 10  # until the first stage begins
+    state_names = ("second", "classes")
+    second = False
+    classes = 10  # until the first stage begins
 
     def stages(self) -> list[Stage]:
         settings = self.settings
@@ -64,12 +61,6 @@ class LDmi(Method):
         if not self.second:
             return [cross_entropy(outputs[0].logits, batch.y)]
         return [dmi(outputs[0].logits, batch.y, self.settings.floor * context.classes)]
-
-    def state(self) -> dict[str, Any]:
-        return {"second": self.second, "classes": self.classes}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        self.second, self.classes = bool(state["second"]), int(state["classes"])
 
 
 def dmi(logits: Tensor, y: Tensor, floor: float = -math.inf) -> Tensor | None:

@@ -112,6 +112,7 @@ class TRevision(Method):
     summary = "importance weights from an estimated transition matrix, which is then revised by training"
     Settings = TRevisionSettings
     settings: TRevisionSettings
+    state_names = ("T", "slack", "doubts")
 
     def __init__(self, settings: TRevisionSettings):
         super().__init__(settings)
@@ -189,10 +190,7 @@ class TRevision(Method):
         """The chance that the noise made the label, by the matrix and the weights at the end of the last stage."""
         return {} if self.doubts is None else {"flipped": self.doubts}
 
-    def state(self) -> dict[str, Any]:
-        found = {"T": self.T, "slack": self.slack, "doubts": self.doubts}
-        return {name: value for name, value in found.items() if value is not None}
-
     def load_state(self, state: dict[str, Any]) -> None:
-        self.T, self.doubts = state.get("T"), state.get("doubts")
-        self.slack = state["slack"].requires_grad_() if "slack" in state else None
+        super().load_state(state)
+        if self.slack is not None:
+            self.slack.requires_grad_()

@@ -24,7 +24,7 @@ class TextNetwork(nn.Module):
         hidden: the size of the hidden layer; 0 makes it a linear classifier, as in fastText.
         dropout: share that is dropped of the mean and of the hidden layer in training.
         token_dropout: share of the tokens that are left out in training. Rare words tell a text from all others, and by
-            them wrong labels are learned by heart.
+            them wrong labels are memorised.
 
     Reference:
         Joulin, Grave, Bojanowski, Mikolov: Bag of Tricks for Efficient Text Classification, 2017.

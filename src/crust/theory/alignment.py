@@ -7,14 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from crust.errors import InputError
-from crust.theory.gram import precision_of
-from crust.theory.inputs import given_labels, inputs_of, label_rows, members_of, residual_rows, usual_loss
-from crust.theory.jacobian import Jacobian
+from crust.theory.gram import check_repeats, labelled
+from crust.theory.inputs import members_of
 from crust.theory.spectrum import Cut, Spaces
 
 
@@ -138,15 +135,9 @@ def alignment(
         >>> round(found.sets["coreset"].labels.information, 6), found.claim
         (1.0, True)
     """
-    jacobian = _jacobian(model, data, memory_limit)
-    n, outputs = jacobian.n, jacobian.outputs
-    loss = usual_loss(loss, outputs)
-    y = label_rows(given_labels(data, labels), outputs, n, loss)
-    truth = None if true_labels is None else label_rows(true_labels, outputs, n, loss, "true labels")
-    members = None if coreset is None else members_of(coreset, n)[0]
-    if repeats < 0:
-        raise InputError(f"repeats is {repeats}: give 0 or more random subsets", code="repeats-range")
-    residual = residual_rows(jacobian.logits.double().cpu().numpy(), y, loss)
+    check_repeats(repeats)
+    jacobian, y, truth, residual, _ = labelled(model, data, labels, true_labels, loss, memory_limit)
+    members = None if coreset is None else members_of(coreset, jacobian.n)[0]
     return alignment_of(Spaces(jacobian, k, seed), y, truth, residual, members, cut, repeats, seed)
 
 
@@ -184,33 +175,15 @@ def alignment_of(
     )
 
 
-def _jacobian(model: nn.Module, data: Any, memory_limit: int | None) -> Jacobian:
-    inputs = inputs_of(data)
-    small = Jacobian(model, inputs, torch.float32, memory_limit)
-    exact = precision_of(*small.shape)
-    return small if exact == torch.float32 else Jacobian(model, inputs, exact, memory_limit)
-
-
 def _aligned(spaces: Spaces, index: NDArray[np.int64], vectors: dict[str, NDArray[np.float64]], cut: Cut) -> Aligned:
     whole = len(index) == spaces.jacobian.n
     order = None if whole and np.array_equal(index, np.arange(len(index))) else index
     found = spaces.of(order)
-    basis = found.cut(_at_most(cut, len(found.left)))
-    shares = {name: _share_in_basis(basis, rows) for name, rows in vectors.items()}
-    error = shares.get("error")
-    return Aligned(
-        len(index),
-        basis.shape[1],
-        basis.shape[1] / len(basis),
-        shares["labels"],
-        shares["residual"],
-        error if error is not None and vectors["error"].any() else None,
-    )
-
-
-def _at_most(cut: Cut, most: int) -> Cut:
-    """A rank that a small part of a set cannot have is all that it has."""
-    return min(cut, most) if isinstance(cut, (int, np.integer)) and cut > most else cut
+    if isinstance(cut, (int, np.integer)) and cut > len(found.left):
+        cut = len(found.left)  # a rank that a small part of a set cannot have is all that it has
+    basis = found.cut(cut)
+    shares = {name: _share_in_basis(basis, rows) for name, rows in vectors.items() if name != "error" or rows.any()}
+    return Aligned(len(index), basis.shape[1], basis.shape[1] / len(basis), **shares)
 
 
 def _share_in_basis(basis: NDArray[np.float64], rows: NDArray[np.float64]) -> Share:

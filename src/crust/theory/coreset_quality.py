@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import nn
 
@@ -16,14 +15,15 @@ from crust.errors import InputError
 from crust.theory.gram import (
     Weighted,
     check_gram_memory,
+    check_repeats,
     gram,
+    labelled,
     largest_eigenvalue,
     least,
     main_clusters,
-    precision_of,
     roots_of,
 )  # fmt: skip
-from crust.theory.inputs import given_labels, inputs_of, label_rows, members_of, residual_rows, usual_loss
+from crust.theory.inputs import members_of
 from crust.theory.jacobian import Jacobian
 
 
@@ -102,18 +102,11 @@ class CoresetQuality:
         """A pandas table: each error of the coreset beside those of random subsets."""
         import pandas as pd
 
-        rows = []
-        for name in ("norm", "norm_share", "gram", "gradient"):
-            drawn = [getattr(one, name) for one in self.random]
-            rows.append(
-                {
-                    "error": name,
-                    "coreset": getattr(self.errors, name),
-                    "random, mean": np.mean(drawn) if drawn else np.nan,
-                    "random, standard deviation": np.std(drawn, ddof=1) if len(drawn) > 1 else np.nan,
-                }
-            )
-        return pd.DataFrame(rows)
+        names = ["norm", "norm_share", "gram", "gradient"]
+        drawn = pd.DataFrame([vars(one) for one in self.random], columns=names, dtype=float)
+        of_coreset = [getattr(self.errors, name) for name in names]
+        columns = {"random, mean": list(drawn.mean()), "random, standard deviation": list(drawn.std())}
+        return pd.DataFrame({"error": names, "coreset": of_coreset, **columns})
 
 
 @dataclass(frozen=True)
@@ -141,17 +134,8 @@ def make_problem(
     model: nn.Module, data: Any, labels: Any, true_labels: Any, loss: str | None, memory_limit: int | None
 ) -> Problem:
     """Check everything, then compute the Gram matrix."""
-    inputs = inputs_of(data)
-    jacobian = Jacobian(model, inputs, torch.float32, memory_limit)
-    n, outputs = jacobian.n, jacobian.outputs
-    loss = usual_loss(loss, outputs)
-    y = label_rows(given_labels(data, labels), outputs, n, loss)
-    truth = None if true_labels is None else label_rows(true_labels, outputs, n, loss, "true labels")
-    check_gram_memory(jacobian)
-    if precision_of(*jacobian.shape) == torch.float64:
-        jacobian = Jacobian(model, inputs, torch.float64, memory_limit)
-    residual = residual_rows(jacobian.logits.double().cpu().numpy(), y, loss)
-    return Problem(jacobian, gram(jacobian), y, truth, residual, loss)
+    found = labelled(model, data, labels, true_labels, loss, memory_limit, check_gram_memory)
+    return Problem(found[0], gram(found[0]), *found[1:])
 
 
 def coreset_quality(
@@ -191,8 +175,7 @@ def coreset_quality(
     """
     if coreset is None:
         raise InputError("there is no coreset: give a Coreset, or the positions of its members", code="missing-coreset")
-    if repeats < 0:
-        raise InputError(f"repeats is {repeats}: give 0 or more random subsets", code="repeats-range")
+    check_repeats(repeats)
     problem = make_problem(model, data, labels, true_labels, loss, memory_limit)
     return quality_of(problem, coreset, weights, clusters, repeats, seed)
 
@@ -204,9 +187,13 @@ def quality_of(
     n, outputs = problem.jacobian.n, problem.jacobian.outputs
     index, r = members_of(coreset, n, weights)
     found = Weighted(problem.matrix, outputs, index, r)
-    count = len(np.unique(problem.y, axis=0)) if clusters is None else clusters
-    main = main_clusters(found, count)
-    noise = _noise_shares(problem, index, r, main)
+    main = main_clusters(found, len(np.unique(problem.y, axis=0)) if clusters is None else clusters)
+    noise: dict[str, Any] = dict.fromkeys(("noise", "noise_weighted", "noise_by_cluster", "noise_of_all"))
+    if problem.wrong is not None:
+        wrong = problem.wrong[index]
+        noise |= {"noise": float(wrong.mean()), "noise_weighted": float((wrong * r).sum() / r.sum())}
+        noise["noise_by_cluster"] = np.bincount(main, wrong * r) / np.bincount(main, r)
+        noise["noise_of_all"] = float(problem.wrong.mean())
     reference = problem.reference
     rng = np.random.default_rng(seed)
     drawn = [np.sort(rng.choice(n, len(index), replace=False)) for _ in range(repeats)]
@@ -243,24 +230,8 @@ class Reference:
         gap = float(np.sqrt(max(float(left @ self.matrix @ left), 0.0)))
         norm = abs(float(np.sqrt(subset.weights).max()) * subset.norm - self.norm)
         top = max(self.norm, np.finfo(np.float64).tiny)
-        return Errors(
-            norm, norm / top, far / top**2, gap / self.gradient if self.gradient else (0.0 if gap == 0 else np.inf)
-        )
-
-
-def _noise_shares(
-    problem: Problem, index: NDArray[np.int64], r: NDArray[np.float64], clusters: NDArray[np.int64]
-) -> dict[str, Any]:
-    wrong = problem.wrong
-    if wrong is None:
-        return {"noise": None, "noise_weighted": None, "noise_by_cluster": None, "noise_of_all": None}
-    mine = wrong[index]
-    return {
-        "noise": float(mine.mean()),
-        "noise_weighted": float((mine * r).sum() / r.sum()),
-        "noise_by_cluster": np.bincount(clusters, mine * r) / np.bincount(clusters, r),
-        "noise_of_all": float(wrong.mean()),
-    }
+        gradient = gap / self.gradient if self.gradient else (0.0 if gap == 0 else np.inf)
+        return Errors(norm, norm / top, far / top**2, gradient)
 
 
 def _singular_value_bounds(found: Weighted, main: NDArray[np.int64]) -> list[Bound]:

@@ -18,6 +18,14 @@ from crust.theory.guarantee import Guarantee, guarantee_of
 from crust.theory.spectrum import Cut, Spaces, Spectrum, gram_spectrum
 
 SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
+QUALITY = (
+    "alpha", "beta", "norm", "r_min", "r_max", "noise", "noise_weighted", "noise_by_cluster", "noise_of_all", "errors",
+    "random",
+)  # fmt: skip
+GUARANTEE = (
+    "margin", "noise", "alpha", "beta", "smoothness", "residual", "precision", "learning_rate", "steps", "notes",
+    "holds",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -84,7 +92,7 @@ def diagnose(
     Args:
         run: the run.
         epochs: which; default: up to six of those that are there, spread evenly.
-        points: training examples to look at, drawn at random.
+        points: training examples to measure on, drawn at random.
         cut: of the spectrum, as in `crust.theory.alignment`.
         repeats: random subsets.
         max_steps: of the descent that tests the theorem; 0 for none.
@@ -107,11 +115,12 @@ def diagnose(
         raise InputError(f"points is {points}: give at least 2 examples", code="points-range")
     rows = run.sample(points)
     chosen = run.hold(epochs)
+    part, truth = run.examples.subset(rows), None if run.truth is None else run.truth[rows]
     moments: list[Moment] = []
     problem, members = None, None
     for epoch in chosen:
         say(f"epoch {epoch}: gradients of {len(rows)} examples")
-        problem = _problem(run, epoch, rows, memory_limit)
+        problem = make_problem(run.network(epoch), part, part.labels, truth, None, memory_limit)
         members = run.choice(epoch, rows)
         moments.append(_look(problem, epoch, members, cut, repeats))
     assert problem is not None
@@ -133,12 +142,6 @@ def diagnose(
         sizes,
         found,
     )
-
-
-def _problem(run: Reopened, epoch: int, rows: np.ndarray, memory_limit: int | None) -> Problem:
-    part = run.examples.subset(rows)
-    truth = None if run.truth is None else run.truth[rows]
-    return make_problem(run.network(epoch), part, part.labels, truth, None, memory_limit)
 
 
 def _look(problem: Problem, epoch: int, members: Any, cut: Cut, repeats: int) -> Moment:
@@ -177,11 +180,8 @@ def _moment(moment: Moment, cut: Cut) -> dict[str, Any]:
     if moment.quality is not None:
         bounds = moment.quality.bounds
         quality = {
-            **_values(moment.quality, "alpha", "beta", "norm", "r_min", "r_max"),
+            **_values(moment.quality, *QUALITY),
             "members": len(moment.quality.clusters),
-            **_values(
-                moment.quality, "noise", "noise_weighted", "noise_by_cluster", "noise_of_all", "errors", "random"
-            ),
             "bounds": [{**dataclasses.asdict(bound), "holds": bound.holds} for bound in bounds],
         }
     return {
@@ -198,15 +198,11 @@ def _moment(moment: Moment, cut: Cut) -> dict[str, Any]:
 
 
 def _guarantee(found: Guarantee) -> dict[str, Any]:
-    names = (
-        "margin", "noise", "alpha", "beta", "smoothness", "residual", "precision", "learning_rate", "steps", "notes",
-        "holds",
-    )  # fmt: skip
     premises = [{**dataclasses.asdict(one), "holds": one.holds, "factor": one.factor} for one in found.premises]
     outcome = None
     if found.outcome is not None:
         outcome = {**dataclasses.asdict(found.outcome), "as_promised": found.outcome.as_promised}
-    return {**_values(found, *names), "premises": premises, "outcome": outcome}
+    return {**_values(found, *GUARANTEE), "premises": premises, "outcome": outcome}
 
 
 def _values(of: Any, *names: str) -> dict[str, Any]:

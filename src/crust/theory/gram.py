@@ -1,4 +1,4 @@
-"""The Gram matrix K = J Jᵀ: from it comes all that is asked of subsets, each without another look at the network.
+"""The Gram matrix K = J Jᵀ: from it comes all that is asked of subsets, each without another pass through the network.
 
 `Weighted`: the weighted Jacobian of a coreset, diag(√r) J_S, seen through the Gram matrix of all examples.
 """
@@ -8,16 +8,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from crust.errors import InputError
 from crust.selection import select
+from crust.theory.inputs import given_labels, inputs_of, label_rows, residual_rows, usual_loss
 from crust.theory.jacobian import Jacobian, products, shown
 
 log = logging.getLogger("crust")
+Matrix = NDArray[np.float64]
 FLOAT64_ENTRIES = 2**26  # numbers in a Jacobian whose rows are still computed in float64
 QUICK_GRAM_ROWS = 6000  # rows of a Gram matrix whose full decomposition is still quick
 
@@ -25,6 +29,34 @@ QUICK_GRAM_ROWS = 6000  # rows of a Gram matrix whose full decomposition is stil
 def precision_of(rows: int, columns: int) -> torch.dtype:
     """float64 while the Jacobian is small, so that small singular values are right too."""
     return torch.float64 if rows * columns <= FLOAT64_ENTRIES else torch.float32
+
+
+def labelled(
+    model: nn.Module,
+    data: Any,
+    labels: Any,
+    true_labels: Any,
+    loss: str | None,
+    memory_limit: int | None,
+    check: Callable[[Jacobian], None] = lambda _: None,
+) -> tuple[Jacobian, Matrix, Matrix | None, Matrix, str]:
+    """The Jacobian, given and true labels, residuals and the loss, all checked; `check` before what takes long."""
+    inputs = inputs_of(data)
+    jacobian = Jacobian(model, inputs, torch.float32, memory_limit)
+    n, outputs = jacobian.n, jacobian.outputs
+    loss = usual_loss(loss, outputs)
+    y = label_rows(given_labels(data, labels), outputs, n, loss)
+    truth = None if true_labels is None else label_rows(true_labels, outputs, n, loss, "true labels")
+    check(jacobian)
+    if precision_of(*jacobian.shape) == torch.float64:
+        jacobian = Jacobian(model, inputs, torch.float64, memory_limit)
+    return jacobian, y, truth, residual_rows(jacobian.logits.double().cpu().numpy(), y, loss), loss
+
+
+def check_repeats(repeats: int) -> None:
+    """Refuse less than none."""
+    if repeats < 0:
+        raise InputError(f"repeats is {repeats}: give 0 or more random subsets", code="repeats-range")
 
 
 def is_quick(jacobian: Jacobian) -> bool:
@@ -86,7 +118,6 @@ def jacobian_rows(index: NDArray[np.int64], outputs: int) -> NDArray[np.int64]:
 
 # ------------------------------------------------------------ weighted subsets
 
-Matrix = NDArray[np.float64]
 DENSE_SIZE = 300  # up to this size all eigenvalues are found as quickly as one
 
 

@@ -120,20 +120,12 @@ class Guarantee:
         """The check list as a pandas table."""
         import pandas as pd
 
-        return pd.DataFrame(
-            [
-                {
-                    "premise": one.name,
-                    "value": one.value,
-                    "at most": one.bound,
-                    "holds": one.holds,
-                    "factor": one.factor,
-                    "for": "corollary" if one.needed else "theorem",
-                    "why": one.why,
-                }
-                for one in self.premises
-            ]
-        )
+        heads = ("premise", "value", "at most", "holds", "factor", "for", "why")
+        rows = [
+            (one.name, one.value, one.bound, one.holds, one.factor, "corollary" if one.needed else "theorem", one.why)
+            for one in self.premises
+        ]
+        return pd.DataFrame(rows, columns=heads)
 
 
 MUCH_SMALLER = 0.1  # what the paper calls much smaller
@@ -219,6 +211,7 @@ def guarantee_of(problem: Problem, coreset: Any, weights: Any, clusters: Any, ma
     noise = quality.noise
     assert noise is not None
     assert quality.noise_by_cluster is not None
+    time, gamma = steps * rate, 1 - 8 * noise / margin
     premises = [
         Premise("ρ < δ/8, noise in the coreset", noise, margin / 8, why="Theorem 1"),
         Premise(
@@ -255,14 +248,18 @@ def guarantee_of(problem: Problem, coreset: Any, weights: Any, clusters: Any, ma
         Premise(
             "L ≤ 2/(5τηΘ(1 + 8ητβ²)), Θ = ‖r⁰‖",
             bend,
-            _perturbation_smoothness(steps * rate, size, beta),
+            0.0 if time == math.inf else 2 / (5 * time * size * (1 + 8 * time * beta**2)) if size else math.inf,
             needed=False,
             why="the proof for ε > 0",
         ),
         Premise(
             "ε ≤ γδ/(16√k τηΘβ), γ = 1 - 8ρ/δ",
             quality.errors.norm,
-            _epsilon_bound(margin, noise, len(index), steps * rate, size, beta),
+            0.0
+            if gamma <= 0 or time == math.inf
+            else gamma * margin / (16 * math.sqrt(len(index)) * time * size * beta)
+            if size
+            else math.inf,
             needed=False,
             why="O(δα²/(kβ log(√k/ρ))) with the constants of the proof",
         ),
@@ -307,20 +304,6 @@ def cluster_means(
     whole = np.bincount(clusters, r)
     sums = np.stack([np.bincount(clusters, r * column) for column in rows.T], 1)
     return np.asarray(sums / whole[:, None])
-
-
-def _epsilon_bound(margin: float, noise: float, k: int, time: float, size: float, beta: float) -> float:
-    """From |I|γδ/2 ≤ √k p and p ≤ 8τηεΘβ with |I| < 1."""
-    gamma = 1 - 8 * noise / margin
-    if gamma <= 0 or not math.isfinite(time):
-        return 0.0
-    return gamma * margin / (16 * math.sqrt(k) * time * size * beta) if size else math.inf
-
-
-def _perturbation_smoothness(time: float, size: float, beta: float) -> float:
-    if not math.isfinite(time):
-        return 0.0
-    return 2 / (5 * time * size * (1 + 8 * time * beta**2)) if size else math.inf
 
 
 def _downhill(problem: Problem, index: NDArray[np.int64], r: NDArray[np.float64]) -> Tensor:

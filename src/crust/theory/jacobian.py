@@ -176,7 +176,9 @@ class Jacobian:
     def times(self, index: NDArray[np.int64], v: Tensor) -> Tensor:
         """J v for the columns of v, (b·C, columns), by forward differentiation."""
         x = self.pick(index)
-        with evaluating(self.model), _quiet():
+        with evaluating(self.model), warnings.catch_warnings():
+            # Forward differentiation loads parts of torch that warn about torch's own future.
+            warnings.simplefilter("ignore", FutureWarning)
             found = [
                 jvp(lambda p: self.values(p, x), (self.parameters,), (self.unflat(column.contiguous()),))[1].reshape(-1)
                 for column in v.T
@@ -196,14 +198,6 @@ def _pullback(function: Any, parameters: dict[str, Tensor]) -> tuple[Tensor, Any
     """The value, and what takes a vector back through the function."""
     found: Any = vjp(function, parameters)
     return found[0], found[1]
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Forward differentiation loads parts of torch that warn about torch's own future."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)
-        yield
 
 
 def _by_loop(one: Any, parameters: dict[str, Tensor], x: Any, n: int) -> dict[str, Tensor]:
@@ -313,8 +307,10 @@ class Factors:
         caught: dict[str, Tensor] = {}
         with _on_outputs(self.layers, lambda name, a, z: caught.update({name: a.detach()})):
             jacobian.values(parameters, x)
-        inputs = [_with_one(caught[name], layer) for name, layer in self.layers.items()]
-
+        inputs = [
+            a if layer.bias is None else torch.cat([a, a.new_ones(len(a), 1)], 1)
+            for a, layer in ((caught[name], layer) for name, layer in self.layers.items())
+        ]
         inside = {weight for name, layer in self.layers.items() for weight, _ in layer.named_parameters(name)}
         fixed = {name: value for name, value in parameters.items() if name in inside}
         rest = {name: value for name, value in parameters.items() if name not in inside}
@@ -369,10 +365,6 @@ def _candidates(jacobian: Jacobian) -> dict[str, nn.Linear]:
     with evaluating(model), _on_outputs(layers, count):
         jacobian.values(jacobian.parameters, jacobian.pick(index))
     return {name: layer for name, layer in layers.items() if calls[name] == 1}
-
-
-def _with_one(a: Tensor, layer: nn.Linear) -> Tensor:
-    return a if layer.bias is None else torch.cat([a, a.new_ones(len(a), 1)], 1)
 
 
 @contextmanager

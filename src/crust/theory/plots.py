@@ -17,28 +17,27 @@ if TYPE_CHECKING:
 Draw: TypeAlias = "Callable[..., None]"  # axes, and the summary
 GREY, INK, RED, BLUE, GREEN = "#9aa5b1", "#1f2933", "#d64545", "#2f6fb0", "#3f9142"
 LINES = {
-    "right": ("right labels", GREEN, "-"),
-    "wrong": ("wrong labels", RED, "-"),
-    "all": ("all", INK, "-"),
-    "coreset": ("coreset", BLUE, "-"),
+    "right": ("right labels", GREEN),
+    "wrong": ("wrong labels", RED),
+    "all": ("all", INK),
+    "coreset": ("coreset", BLUE),
 }
 ERRORS = {"norm_share": ("largest singular value (ε/‖J‖)", INK), "gram": ("JᵀJ", BLUE), "gradient": ("gradient", RED)}
 
 
 def diagnosis_plots(summary: dict[str, Any]) -> dict[str, bytes]:
     """The plots of a diagnosis as PNG, by name; those without data are left out."""
-    drawn: dict[str, Draw] = {"spectrum": draw_spectrum, "alignment": draw_alignment}
-    if summary["sizes"]:
-        drawn["epsilon"] = draw_sizes
-    return {name: _plot_png([draw], summary) for name, draw in drawn.items()}
+    return {name: _plot_png([draw], summary) for name, draw in _draws(summary).items()}
 
 
 def write_picture(path: str | Path, summary: dict[str, Any]) -> None:
     """All plots of a diagnosis side by side in one PNG, whole or not at all."""
-    draws: list[Draw] = [draw_spectrum, draw_alignment]
-    if summary["sizes"]:
-        draws.append(draw_sizes)
-    write_atomic(path, _plot_png(draws, summary))
+    write_atomic(path, _plot_png(list(_draws(summary).values()), summary))
+
+
+def _draws(summary: dict[str, Any]) -> dict[str, Draw]:
+    sizes = {"epsilon": draw_sizes} if summary["sizes"] else {}
+    return {"spectrum": draw_spectrum, "alignment": draw_alignment, **sizes}
 
 
 def draw_spectrum(axes: Axes, summary: dict[str, Any]) -> None:
@@ -51,37 +50,26 @@ def draw_spectrum(axes: Axes, summary: dict[str, Any]) -> None:
         rank = min(moment["rank"], len(values))
         axes.plot(rank, values[rank - 1], "o", color=RED, alpha=shade, markersize=5)
     axes.plot([], [], "o", color=RED, markersize=5, label=f"cut: {shown_cut(summary['cut'])}")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel("number")
-    axes.set_ylabel("singular value of J")
-    axes.legend(frameon=False)
-    axes.set_title("Spectrum of the Jacobian", loc="left", color=INK)
+    axes.set(xscale="log", yscale="log")
+    _finish(axes, "Spectrum of the Jacobian", "number", "singular value of J")
 
 
 def draw_alignment(axes: Axes, summary: dict[str, Any]) -> None:
     """The share of the labels in the information space, epoch by epoch."""
     moments = summary["moments"]
     epochs = [moment["epoch"] for moment in moments]
-    for name, (label, colour, style) in LINES.items():
+    for name, (label, colour) in LINES.items():
         found = [moment["sets"].get(name) for moment in moments]
         if any(one is not None for one in found):
             shares = [float("nan") if one is None else one["labels"]["information"] for one in found]
-            axes.plot(epochs, shares, style, color=colour, marker="o", markersize=4, label=label)
-    if any(moment["random_sets"] for moment in moments):
-        means = [
-            mean(one["labels"]["information"] for one in moment["random_sets"])
-            if moment["random_sets"]
-            else float("nan")
-            for moment in moments
-        ]
+            axes.plot(epochs, shares, "-", color=colour, marker="o", markersize=4, label=label)
+    drawn = [[one["labels"]["information"] for one in moment["random_sets"]] for moment in moments]
+    if any(drawn):
+        means = [mean(some) if some else float("nan") for some in drawn]
         axes.plot(epochs, means, "--", color=BLUE, label="random subsets")
     axes.plot(epochs, [moment["sets"]["all"]["chance"] for moment in moments], ":", color=GREY, label="by chance")
     axes.set_ylim(0, 1.02)
-    axes.set_xlabel("epoch")
-    axes.set_ylabel("share in the information space")
-    axes.legend(frameon=False)
-    axes.set_title("Alignment of the labels", loc="left", color=INK)
+    _finish(axes, "Alignment of the labels", "epoch", "share in the information space")
 
 
 def draw_sizes(axes: Axes, summary: dict[str, Any]) -> None:
@@ -93,10 +81,13 @@ def draw_sizes(axes: Axes, summary: dict[str, Any]) -> None:
             means = [mean(one[name] for one in size["random"]) for size in summary["sizes"]]
             axes.plot(shares, means, "--", color=colour, alpha=0.7)
     axes.set_ylim(bottom=0)
-    axes.set_xlabel("share of the examples")
-    axes.set_ylabel("relative error (dashed: random)")
+    _finish(axes, "Error over the size of the coreset", "share of the examples", "relative error (dashed: random)")
+
+
+def _finish(axes: Axes, title: str, x: str, y: str) -> None:
+    axes.set(xlabel=x, ylabel=y)
+    axes.set_title(title, loc="left", color=INK)
     axes.legend(frameon=False)
-    axes.set_title("Error over the size of the coreset", loc="left", color=INK)
 
 
 def shown_cut(cut: Any) -> str:

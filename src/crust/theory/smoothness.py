@@ -71,7 +71,11 @@ def _climb(outputs: Callable[[Tensor], Tensor], here: Tensor, v: Tensor) -> tupl
     """The largest ‖D²f[v, v]‖ that alternation finds from a start, and its direction."""
     best, where = 0.0, v
     for _ in range(ROUNDS):
-        bend = _second(outputs, here, v)
+
+        def first(w: Tensor, v: Tensor = v) -> Tensor:
+            return jvp(outputs, (w,), (v,))[1]
+
+        bend = jvp(first, (here,), (v,))[1].detach()  # D²f[v, v]
         size = float(bend.norm())
         if size > best:
             best, where = size, v
@@ -87,15 +91,6 @@ def _climb(outputs: Callable[[Tensor], Tensor], here: Tensor, v: Tensor) -> tupl
             break
         v = _unit(turned.detach())
     return best, where
-
-
-def _second(outputs: Callable[[Tensor], Tensor], here: Tensor, v: Tensor) -> Tensor:
-    """D²f[v, v]."""
-
-    def first(w: Tensor) -> Tensor:
-        return jvp(outputs, (w,), (v,))[1]
-
-    return jvp(first, (here,), (v,))[1].detach()
 
 
 def _unit(v: Tensor) -> Tensor:

@@ -171,7 +171,7 @@ class Context:
             kind: of the gradient proxy, see `crust.gradients`.
             network: its number.
             train_mode: as the published code of CRUST does it: BatchNorm statistics move.
-            augment: look at augmented examples.
+            augment: evaluate augmented examples.
         """
         plain = network == 0 and not train_mode and not augment
         if plain and self.train_pass is not None and self.train_pass[0] == kind:

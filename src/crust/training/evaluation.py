@@ -62,7 +62,7 @@ class Tap:
 def predict(
     context: Context, index: NDArray[np.int64] | None, network: int, examples: Examples | None, features: bool
 ) -> Prediction:
-    """Each process looks at its part of the examples; everyone gets everything."""
+    """Each process evaluates its part of the examples; everyone gets everything."""
     seen = context.plain if examples is None else examples
     wanted = np.arange(len(seen)) if index is None else np.asarray(index, np.int64)
     model = context.processes.bare(context.networks[network])

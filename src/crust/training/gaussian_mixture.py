@@ -1,4 +1,4 @@
-"""A mixture of two Gaussians on losses: which examples look as if their label were right."""
+"""A mixture of two Gaussians on losses: which examples have losses as those of right labels."""
 
 from __future__ import annotations
 

@@ -313,7 +313,8 @@ def _forward(context: Context, method: Method, batch: Batch) -> list[Output]:
         if "more than 1 value per channel" in str(error):
             raise InputError(
                 f"BatchNorm cannot be trained on the batch of {len(batch.index)} in epoch {context.epoch}: "
-                "give more examples, or a batch_size of at least 2"
+                "give more examples, or a batch_size of at least 2",
+                code="batch-of-one",
             ) from None
         raise
     return found

@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
+from crust.training.distributed import Tally
 from crust.training.learning_rate import warmup_factor
 from crust.training.losses import cross_entropy, soft_cross_entropy
 
@@ -153,6 +154,7 @@ class Method:
     networks: ClassVar[int] = 1
     needs: ClassVar[str] = "nothing"  # what it must know besides the data, for people
     uses_true_labels: ClassVar[bool] = False
+    state_names: ClassVar[tuple[str, ...]] = ()  # attributes that `state` saves, but for those that are None
     estimates_itself: bool = False  # where settings say "estimate": the method does it, not the loop
     wants_features: ClassVar[bool] = False
     Settings: ClassVar[type[Settings]] = Settings
@@ -214,16 +216,24 @@ class Method:
         return []
 
     def opinions(self) -> dict[str, NDArray[np.floating]]:
-        """What the method itself thinks of each training example, for the audit: larger means more doubt.
+        """What the method itself thinks of each training example, for the audit: larger means likelier wrong.
 
         Arrays with one number an example become columns of the audit.
         """
         return {}
 
     def state(self) -> dict[str, Any]:
-        """All that must survive: numpy arrays, tensors, and anything JSON can hold."""
-        return {}
+        """All that must survive: numpy arrays, tensors, and anything JSON can hold; here what `state_names` says."""
+        found = {name: getattr(self, name) for name in self.state_names}
+        found = {name: value.state() if isinstance(value, Tally) else value for name, value in found.items()}
+        return {name: value for name, value in found.items() if value is not None}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        if state:
-            raise AssertionError(f"{type(self).__name__} was given a state that it does not have")
+        assert not set(state) - set(self.state_names), f"{type(self).__name__} was given a state that it does not have"
+        for name, value in state.items():
+            if value is None:
+                continue
+            if isinstance(getattr(self, name), Tally):  # made by `begin_run`
+                getattr(self, name).load(value)
+            else:
+                setattr(self, name, value)

@@ -45,7 +45,7 @@ class TrainSettings(BaseModel):
     )
     seed: int = Field(0, ge=0, description="of weights, order and every draw: the same seed, the same run")
     workers: int = Field(0, ge=0, description="processes that read data beside the training")
-    eval_batch_size: int = Field(128, ge=1, description="examples in a step that only looks")
+    eval_batch_size: int = Field(128, ge=1, description="examples in a batch of an evaluation pass")
     mixed_precision: Literal["no", "fp16", "bf16"] = Field(
         "no", description="half precision in the forward pass, where the device can"
     )
@@ -54,7 +54,7 @@ class TrainSettings(BaseModel):
         None, ge=1, description="epochs between passes over all examples; null: ten in a run"
     )
     test_every: int = Field(
-        1, ge=1, description="epochs between looks at the test set; the last ten are always measured"
+        1, ge=1, description="epochs between evaluations of the test set; the last ten are always measured"
     )
     top: int | None = Field(
         None, ge=2, description="also count an example as right whose class is among the first so many"
@@ -110,4 +110,6 @@ def checked(model: type[BaseModel], values: dict[str, Any]) -> Any:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "settings"
         what = first["msg"].removeprefix("Value error, ")
-        raise InputError(f"setting {where} is {first['input']!r}: {what[0].lower()}{what[1:]}") from None
+        raise InputError(
+            f"setting {where} is {first['input']!r}: {what[0].lower()}{what[1:]}", code="bad-setting"
+        ) from None

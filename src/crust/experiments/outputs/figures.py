@@ -40,7 +40,10 @@ def curve(cell: TableCell, name: str) -> Curve | None:
     Only as many epochs as the experiment has, from the end: what methods do before, to estimate or to prepare, is no
     part of it.
     """
-    some: list[list[Any]] = [_tail(line, (line.get("curves") or {}).get(name) or []) for line in cell.lines.values()]
+    some: list[list[Any]] = []
+    for line in cell.lines.values():
+        values, last = (line.get("curves") or {}).get(name) or [], number_of(line, "spec", "experiment", "epochs")
+        some.append(values if last is None else values[-int(last) :])
     longest = max(map(len, some), default=0)
     epochs = [[values[i] for values in some if i < len(values) and values[i] is not None] for i in range(longest)]
     if not any(epochs):
@@ -49,11 +52,6 @@ def curve(cell: TableCell, name: str) -> Curve | None:
         [mean(values) if values else None for values in epochs],
         [stdev(values) if len(values) > 1 else 0.0 if values else None for values in epochs],
     )
-
-
-def _tail(line: dict[str, Any], values: list[Any]) -> list[Any]:
-    epochs = number_of(line, "spec", "experiment", "epochs")
-    return values if epochs is None else values[-int(epochs) :]
 
 
 def picture(panels: Mapping[str, Mapping[str, Curve | None]], tones: Mapping[str, int] | None = None) -> bytes:

@@ -27,13 +27,8 @@ from crust.report.charts import Line, line_chart
 from crust.report.document import page
 
 CURVES = 5  # that fit one chart with their names
-TONES = {
-    "erm": 5,
-    "crust-paper": 2,
-    "crust-released": 3,
-    "crust-half": 0,
-    "crust": 1,
-}  # the same colours in every chart
+# The same colours in every chart.
+TONES = {"erm": 5, "crust-paper": 2, "crust-released": 3, "crust-half": 0, "crust": 1}
 COLOURS = 6  # that the style has
 NAME = 20  # letters of a row of a name in a chart, which has at most two
 NAMED = ("method", "data", "labels")  # of a specification, in a column each
@@ -120,9 +115,8 @@ def _table(summary: Summary) -> dict[str, Any]:
     columns = [Column("method", False)]
     for name, paired in pairs.items():
         columns += [Column(name), Column("paper", kind="paper")] if paired else [Column(name)]
-    columns += (
-        [Column("passes")] + [Column("seconds")] * summary.timed + [Column("knows", False, "words")] * informed(summary)
-    )
+    columns += [Column("passes"), *[Column("seconds")] * summary.timed]
+    columns += [Column("knows", False, "words")] * informed(summary)
     rows = []
     for row in summary.rows:
         cells = summary.row(row)
@@ -131,24 +125,22 @@ def _table(summary: Summary) -> dict[str, Any]:
             cell = summary.cells.get((row, name))
             line.append(_ours(cell, row in summary.best(name), summary.digits))
             if paired:
-                line.append(_theirs(cell, row in summary.best_reported(name), summary.digits))
-        line += [_times(cost(cells, of)) for of in ("passes", "seconds")[: 1 + summary.timed]]
+                of, best = None if cell is None else cell.reported, row in summary.best_reported(name)
+                line.append(Shown(reported(of, summary.digits), None if of is None else of.mean, "paper", best=best))
+        line += [_plain(cost(cells, of), "{:.2f}×") for of in ("passes", "seconds")[: 1 + summary.timed]]
         rows.append([*line, Shown(knows(cells), knows(cells), "words")] if informed(summary) else line)
+    which = "of all rows" if len(summary.rows) <= CURVES else f"of the {CURVES} best rows of each column"
+    if any(row in TONES for row in summary.rows):
+        which = "of `erm`, of CRUST and of the best of the others"
     return {
         "table": (columns, rows),
         "legend": legend(summary),
         "missing": _missing(summary),
         "charts": _accuracies(summary),
-        "hint": f"Test accuracy over the epochs, {_which(summary)}; mean over seeds and a band of one standard "
+        "hint": f"Test accuracy over the epochs, {which}; mean over seeds and a band of one standard "
         "deviation. What methods do before, to estimate or to prepare, is left out. Point at a curve to read its "
         "values.",
     }
-
-
-def _which(summary: Summary) -> str:
-    if any(row in TONES for row in summary.rows):
-        return "of `erm`, of CRUST and of the best of the others"
-    return "of all rows" if len(summary.rows) <= CURVES else f"of the {CURVES} best rows of each column"
 
 
 def _ours(cell: TableCell | None, best: bool, digits: int) -> Shown:
@@ -156,15 +148,6 @@ def _ours(cell: TableCell | None, best: bool, digits: int) -> Shown:
     if cell is None or cell.mean is None:
         return Shown(text, None, "missing")
     return Shown(text, cell.mean, best=best, mark=TRUTH if cell.truth else "", runs=runs)
-
-
-def _theirs(cell: TableCell | None, best: bool, digits: int) -> Shown:
-    of = None if cell is None else cell.reported
-    return Shown(reported(of, digits), None if of is None else of.mean, "paper", best=best)
-
-
-def _times(ratio: float | None) -> Shown:
-    return Shown("–", None) if ratio is None else Shown(f"{ratio:.2f}×", ratio)
 
 
 def _missing(summary: Summary) -> tuple[str, str]:

@@ -16,6 +16,7 @@ APART = ("method", "data", "labels", "seed")  # these are always said, in column
 NOTHING = object()
 LONG = 12  # digits of a number from which a fraction is easier to read, and its largest denominator
 COLUMN = ("labels", "data", "limit")  # what a column may differ in; everything else makes a row
+_scale_spec = cache(lambda method, scale: make(method, "true", scale=scale))
 
 
 def differing(specs: Sequence[Mapping[str, Any]], scales: Iterable[str] = SCALES) -> tuple[str, list[str]]:
@@ -41,17 +42,8 @@ def _unusual(spec: Mapping[str, Any], scale: str) -> dict[str, Any]:
     inner = (spec.get("experiment"), spec.get("settings"))
     if spec.get("method") not in METHODS or not all(isinstance(each, dict) for each in inner):
         return {}  # of another version of crust
-    usual = _usual(spec["method"], scale)
-    return {
-        name: value
-        for name, value in _flat(fill_defaults(dict(spec))).items()
-        if name not in APART and usual.get(name, NOTHING) != value
-    }
-
-
-@cache
-def _usual(method: str, scale: str) -> dict[str, Any]:
-    return _flat(make(method, "true", scale=scale))
+    usual, own = _flat(_scale_spec(spec["method"], scale)), _flat(fill_defaults(dict(spec)))
+    return {name: value for name, value in own.items() if name not in APART and usual.get(name, NOTHING) != value}
 
 
 def _in_short(value: Any) -> str:
@@ -95,12 +87,15 @@ def grid_cells(specs: Sequence[dict[str, Any]]) -> list[GivenCellSpec]:
     several = [name for name in COLUMN[1:] if name in _varied(flat)]
     between = _varied([_common(spec) for spec in specs])
     own_between = _several_values([spec["settings"] for spec in specs])
+    defaults = {spec["method"]: METHODS[spec["method"]].Settings().model_dump(mode="json") for spec in specs}
     methods = {own["method"] for own in flat}
     varied = {method: between | _varied([own for own in flat if own["method"] == method]) for method in methods}
     found: dict[tuple[str, str], dict[str, Any]] = {}
     seeds: dict[tuple[str, str], set[int]] = {}
     for spec, own in zip(specs, flat, strict=True):
-        said = varied[own["method"]] | (own_between & _given(spec))
+        usual = defaults[own["method"]]  # goes without saying
+        given = {name for name, value in spec["settings"].items() if value != usual.get(name)}
+        said = varied[own["method"]] | (own_between & given)
         names = [name for name in own if name in said and name not in ("method", *COLUMN)]
         row = " ".join([own["method"], *(f"{name}={_in_full(own[name])}" for name in names)])
         column = " ".join([own["labels"], *(f"{name}={own[name]}" for name in several)])
@@ -140,12 +135,6 @@ def _several_values(flat: Sequence[dict[str, Any]]) -> set[str]:
         for name, value in own.items():
             values.setdefault(name, set()).add(str(value))
     return {name for name, some in values.items() if len(some) > 1}
-
-
-def _given(spec: dict[str, Any]) -> set[str]:
-    """The method's settings that are not its defaults, which go without saying."""
-    default = METHODS[spec["method"]].Settings().model_dump(mode="json")
-    return {name for name, value in spec["settings"].items() if value != default.get(name)}
 
 
 def _flat(spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -74,8 +74,8 @@ def legend(summary: Summary) -> str:
     if any(cell.reported for cell in summary.cells.values()):
         words += "Columns headed *paper* are what the paper reports. "
     words += (
-        "Passes: examples that went forward or backward through a network, preparation and looks included, relative to "
-        "`erm` on the same labels"
+        "Passes: examples that went forward or backward through a network, preparation and evaluation passes included, "
+        "relative to `erm` on the same labels"
     )
     words += "; seconds likewise. " if summary.timed else ". "
     if informed(summary):
@@ -98,23 +98,14 @@ def missing_words(summary: Summary) -> str:
         if gone and len(gone) == len(asked) and all(not cell.n for cell in asked.values()):
             parts.append(f"{column}: all")
         elif gone:
-            names = [f"`{row}`" + (f" (seed {_list(seeds)})" if asked[row].n else "") for row, seeds in gone.items()]
-            parts.append(f"{column}: {', '.join(names)}")
+            seeds = {row: f" (seed {', '.join(map(str, gone[row]))})" if asked[row].n else "" for row in gone}
+            parts.append(f"{column}: {', '.join(f'`{row}`{words}' for row, words in seeds.items())}")
     return f"Missing: {summary.missing} of {summary.wanted} runs. {'; '.join(parts)}."
-
-
-def _list(seeds: Iterable[int]) -> str:
-    return ", ".join(map(str, seeds))
 
 
 def table_page(summary: Summary, source: str = "") -> str:
     """The page of a table; `source` is where the paper's numbers are from."""
-    parts = [
-        f"# {_safe(summary.title)}",
-        _safe(summary.about),
-        accuracy_table(summary),
-        legend(summary),
-    ]
+    parts = [f"# {_safe(summary.title)}", _safe(summary.about), accuracy_table(summary), legend(summary)]
     parts += [_safe(missing_words(summary)), f"The paper: {source}." if source else ""]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -136,7 +127,8 @@ def accuracy_table(summary: Summary) -> str:
                 theirs = reported(None if cell is None else cell.reported, summary.digits)
                 line.append(f"**{theirs}**" if row in summary.best_reported(column) else theirs)
         cells = summary.row(row)
-        line += [_relative(cost(cells, of)) for of in (("passes", "seconds") if summary.timed else ("passes",))]
+        ratios = [cost(cells, of) for of in ("passes", "seconds")[: 1 + summary.timed]]
+        line += ["–" if ratio is None else f"{ratio:.2f}×" for ratio in ratios]
         rows.append([*line, knows(cells)] if informed(summary) else line)
     return markdown([*header, "knows"] if informed(summary) else header, rows)
 
@@ -152,10 +144,6 @@ def _safe(text: str) -> str:
     return text.replace("<", "&lt;")
 
 
-def _relative(ratio: float | None) -> str:
-    return "–" if ratio is None else f"{ratio:.2f}×"
-
-
 COLUMNS = (
     "experiment", "scale", "row", "column", "method", "labels", "n", "mean", "sd", "last10", "best_epoch",
     "audit_auroc", "passes_relative", "seconds_relative", "paper_mean", "paper_sd", "noise_info", "true_noise_info",
@@ -166,34 +154,20 @@ COLUMNS = (
 def table_csv(summary: Summary) -> str:
     """One line a cell; numbers in percent but for the ratios and the AUROC, empty where there is none."""
     buffer = StringIO()
-    writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
-    writer.writeheader()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(COLUMNS)
     for (row, column), cell in summary.cells.items():
-        aurocs = cell.percent("audit", "auroc")
+        aurocs = [value / 100 for value in cell.percent("audit", "auroc")]
+        others = [_mean(cell.percent(*cell.entry.measure[:-1], name)) for name in ("last10", "best")]
         paper = cell.reported
-        writer.writerow(
-            {
-                "experiment": summary.name,
-                "scale": summary.scale,
-                "row": row,
-                "column": column,
-                "method": cell.entry.method,
-                "labels": cell.entry.labels,
-                "n": cell.n,
-                "mean": _csv_number(cell.mean),
-                "sd": _csv_number(cell.deviation),
-                "last10": _csv_number(_mean(cell.percent(*cell.entry.measure[:-1], "last10"))),
-                "best_epoch": _csv_number(_mean(cell.percent(*cell.entry.measure[:-1], "best"))),
-                "audit_auroc": _csv_number(_mean([value / 100 for value in aurocs]), 4),
-                "passes_relative": _csv_number(cell.passes, 4),
-                "seconds_relative": _csv_number(cell.seconds, 4),
-                "paper_mean": None if paper is None else paper.mean,
-                "paper_sd": None if paper is None else paper.deviation,
-                "noise_info": "; ".join(f"{name} {source}" for name, source in cell.knowledge().items()),
-                "true_noise_info": "yes" if cell.truth else "no",
-                "missing_seeds": " ".join(map(str, cell.missing)),
-            }
-        )
+        writer.writerow([
+            summary.name, summary.scale, row, column, cell.entry.method, cell.entry.labels, cell.n,
+            *map(_csv_number, (cell.mean, cell.deviation, *others)),
+            *(_csv_number(value, 4) for value in (_mean(aurocs), cell.passes, cell.seconds)),
+            None if paper is None else paper.mean, None if paper is None else paper.deviation,
+            "; ".join(f"{name} {source}" for name, source in cell.knowledge().items()),
+            "yes" if cell.truth else "no", " ".join(map(str, cell.missing)),
+        ])  # fmt: skip
     return buffer.getvalue()
 
 

@@ -53,19 +53,20 @@ class MentorNet(Method):
     needs = "the noise rate (estimated); variant dd: some true labels"
     Settings = MentorNetSettings
     settings: MentorNetSettings
+    state_names = ("threshold", "doubts", "dump")
 
     def __init__(self, settings: MentorNetSettings):
         super().__init__(settings)
         if settings.variant == "dd" and not settings.clean_share:
             raise InputError(
                 "mentornet's variant dd learns from true labels of some examples: allow it a clean_share of them, "
-                "such as 0.1, or use another variant"
+                "such as 0.1, or use another variant",
+                code="missing-setting",
             )
         fixed = settings.variant == "self-paced" or settings.percentile != "auto"
         self.estimates_itself = fixed  # the noise rate then chooses nothing
         self.mentor: Mentor | None = None
         self.threshold: float | None = None if settings.first == "percentile" else 0.0
-        self.doubts: Tally | None = None
         self.dump: NDArray[np.float32] | None = None  # (epochs, clean examples): losses of the variant dd
         self._losses = np.empty(0, np.float32)  # of this epoch in the first stage of dd; nan: not by this process
         self._facts: dict[str, Any] = {}
@@ -80,18 +81,19 @@ class MentorNet(Method):
         return [student]
 
     def begin_run(self, context: Context) -> None:
+        self.doubts = Tally(context.n)
         if self.settings.variant == "dd" and context.true_labels is None:
-            raise InputError("mentornet's variant dd needs true labels: give true_labels, or use another variant")
+            raise InputError(
+                "mentornet's variant dd needs true labels: give true_labels, or use another variant",
+                code="missing-true-labels",
+            )
 
     def begin_stage(self, context: Context) -> None:
-        variant = self.settings.variant
-        if variant == "dd" and self.dump is None:
+        if self.settings.variant == "dd" and self.dump is None:
             clean = self._clean(context)
             context.noise_info["clean_labels"] = Known(len(clean), "true")
             self.dump = np.empty((0, len(clean)), np.float32)
-            return
-        self.doubts = Tally(context.n)
-        if variant == "pd":
+        elif self.settings.variant == "pd":
             self._teach(context)
 
     def end_stage(self, context: Context) -> None:
@@ -199,8 +201,7 @@ class MentorNet(Method):
             weights = curricula.self_paced(difference)
         else:
             weights = self.mentor.weigh(losses, difference, time)
-        if self.doubts is not None:
-            self.doubts.count(index, 1 - weights.cpu().numpy())
+        self.doubts.count(index, 1 - weights.cpu().numpy())
         return weights
 
     def _kept(self, n: int, time: int, context: Context) -> Tensor:
@@ -222,32 +223,22 @@ class MentorNet(Method):
                 row = np.where(np.isnan(row), part, row)
             self.dump = np.concatenate([self.dump, row[None]])
             return
-        assert self.doubts is not None
-        doubt = self.doubts.gather(processes)
+        new = self.doubts.gather(processes)
         thresholds = [value for value in processes.gather(self.threshold) if value is not None]
         self.threshold = float(np.mean(thresholds)) if thresholds else None
-        self._facts |= {"threshold": self.threshold, "mean_weight": 1.0 if doubt is None else 1 - doubt}
+        self._facts |= {"threshold": self.threshold, "mean_weight": 1.0 if new is None else 1 - new}
 
     # ------------------------------------------------------------ what is left
 
     def opinions(self) -> dict[str, NDArray[np.floating]]:
         """One minus the mean weight that the mentor has given since the burn-in."""
-        if self.doubts is None or not self.doubts.visits.any():
-            return {}
-        return {"mentor": self.doubts.rate()}
+        return {"mentor": self.doubts.rate()} if self.doubts.visits.any() else {}
 
     def state(self) -> dict[str, Any]:
-        return {
-            "threshold": self.threshold,
-            "mentor": None if self.mentor is None else self.mentor.state_dict(),
-            "doubts": None if self.doubts is None else self.doubts.state(),
-            "dump": self.dump,
-        }
+        return {**super().state(), "mentor": None if self.mentor is None else self.mentor.state_dict()}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        self.threshold, self.dump = state["threshold"], state["dump"]
-        if state["mentor"] is not None:
-            self._hire(state["mentor"])
-        if state["doubts"] is not None:
-            self.doubts = Tally(len(state["doubts"]["sums"]))
-            self.doubts.load(state["doubts"])
+        weights = state.pop("mentor")
+        super().load_state(state)
+        if weights is not None:
+            self._hire(weights)
