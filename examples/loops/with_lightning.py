@@ -1,4 +1,4 @@
-"""CRUST in Lightning, with validation in every epoch and a cycle of rates: `python examples/loops/with_lightning.py`."""
+"""CRUST in Lightning, with validation and one cycle of rates: `python examples/loops/with_lightning.py`."""
 
 import tempfile
 
