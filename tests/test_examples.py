@@ -9,6 +9,8 @@ import matplotlib.pyplot as plt
 import pytest
 from PIL import Image
 
+from crust.training.distributed import own_accelerate_state
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 QUICK = ["a_diverse_tenth", "theory_of_a_run"]
 LONGER = [
@@ -18,6 +20,29 @@ LONGER = [
     "train_your_own_network",
     "compare_methods",
 ]
+
+
+LOOPS = {
+    "plain": "torch",
+    "with_accelerate": "accelerate",
+    "with_trainer": "transformers",
+    "with_lightning": "lightning",
+}
+LOOPS["with_skorch"] = "skorch"
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_makes_every_planned_step_and_its_audit_finds_wrong_labels(name, monkeypatch):
+    pytest.importorskip(LOOPS[name])
+    monkeypatch.syspath_prepend(str(EXAMPLES / "loops"))
+    monkeypatch.setattr(sys, "argv", [f"{name}.py"])
+    with own_accelerate_state():
+        found = runpy.run_path(str(EXAMPLES / "loops" / f"{name}.py"), run_name="__main__")
+    assert found["steps"] == found["planned"]
+    assert found.get("last_rate", 0) < 1e-4
+    assert found["accuracy"] > 0.85
+    assert found["found"] >= 90  # of the hundred lowest
 
 
 @pytest.mark.parametrize("name", [*QUICK, *(pytest.param(each, marks=pytest.mark.slow) for each in LONGER)])

@@ -14,8 +14,8 @@ def texts(n: int = 300, seed: int = 0, wrong: float = 0.3):
     true = rng.integers(0, TOPICS, n)
     ids = []
     for topic in true:
-        own = 1 + topic * EACH + rng.integers(0, EACH, rng.integers(2, 5))
-        other = 1 + TOPICS * EACH + rng.integers(0, FILLER, rng.integers(2, 12))
+        own = 1 + topic * EACH + rng.integers(0, EACH, rng.integers(3, 7))
+        other = 1 + TOPICS * EACH + rng.integers(0, FILLER, rng.integers(1, 8))
         ids.append(rng.permutation(np.concatenate([own, other])).tolist())
     given = np.where(rng.random(n) < wrong, (true + rng.integers(1, TOPICS, n)) % TOPICS, true)
     return ids, given, true

@@ -107,7 +107,8 @@ class CrustTrainer(Trainer):  # type: ignore[misc]
         batch = self._train_batch_size * args.gradient_accumulation_steps * args.world_size
         epochs = math.ceil(args.num_train_epochs)
         if args.max_steps > 0:
-            epochs = max(1, math.ceil(args.max_steps * batch / options.get("length", len(dataset))))
+            share = 1.0 if options.get("val_set") is not None else 1.0 - options.get("validation", 0.1)
+            epochs = max(1, math.ceil(args.max_steps * batch / options.get("length", share * len(dataset))))
         given = {
             "epochs": epochs,
             "collate_fn": self.data_collator,
