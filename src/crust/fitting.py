@@ -19,6 +19,7 @@ from torch import nn
 
 from crust import defaults
 from crust._util import seeding
+from crust._util.large_arrays import kept_type
 from crust._util.progress import LINE_EVERY, EpochProgress
 from crust._util.torch_modules import check_outputs, unwrapped
 from crust.audit import audit_table, duplicates
@@ -204,6 +205,8 @@ class Run:
         final = self.fresh(0).to(context.device)
         trained = context.processes.bare(context.networks[0]).state_dict() if state.best is None else state.best
         final.load_state_dict(trained)
+        context.train_pass = None  # there may be gigabytes of it
+        judged = judged_probabilities(self._watched())
         cost = {"forward": context.cost.forward, "backward": context.cost.backward, "seconds": context.cost.seconds}
         result = Result(
             final.eval(),
@@ -211,8 +214,8 @@ class Run:
             {**self.config, "noise_info": noise_estimation.described(context.noise_info)},
             self.data.train.classes,
             run_dir=None if self.folder is None else self.folder.path,
-            audit_rows=self._audit(),
-            label_probabilities=self._probabilities(),
+            audit_rows=self._audit(judged),
+            label_probabilities=self._probabilities(judged),
             best_epoch=state.best_epoch,
             cost=cost,
             is_main_process=context.processes.first,
@@ -229,15 +232,15 @@ class Run:
             found.append((recorder.watch_validation, context.validation.labels, data.held))
         return found
 
-    def _probabilities(self) -> NDArray[np.float32]:
+    def _probabilities(self, judged: list[NDArray[np.floating]]) -> NDArray[np.floating]:
         """Those that label quality goes by, a row an example of the training set."""
-        watched = self._watched()
-        found = np.empty((len(self.data.train), self.context.classes), np.float32)
-        for (_, _, index), probabilities in zip(watched, judged_probabilities(watched), strict=True):
+        n, classes = len(self.data.train), self.context.classes
+        found = np.empty((n, classes), kept_type(n, classes))
+        for (_, _, index), probabilities in zip(self._watched(), judged, strict=True):
             found[index] = probabilities
         return found
 
-    def _audit(self) -> Any:
+    def _audit(self, judged: list[NDArray[np.floating]]) -> Any:
         """One row a training example: what the run knows about its label."""
         context, data, recorder = self.context, self.data, self.recorder
         trained, *held = self._watched()
@@ -254,6 +257,7 @@ class Run:
             ids=data.train.ids,
             opinions=recorder.method.opinions(),
             same=same,
+            judged=judged,
         )
         texts = data.train.inputs.texts if data.train.kind == "tokens" else None
         return table if texts is None else table.assign(text=[text_excerpt(texts[i]) for i in table["index"]])

@@ -13,8 +13,7 @@ from crust.training.noise_estimation import HeldOutNoise, held_out_noise
 def seen(probabilities: np.ndarray, labels: np.ndarray) -> GradientPass:
     p = probabilities.astype(np.float32)
     own = p[np.arange(len(p)), labels]
-    proxies = p - np.eye(p.shape[1], dtype=np.float32)[labels]
-    return GradientPass(np.arange(len(p)), proxies, p.argmax(1), -np.log(own), own, own, p)
+    return GradientPass(np.arange(len(p)), p.argmax(1), -np.log(own), own, own, p, labels=labels)
 
 
 def drawn(n: int, classes: int, rate: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crust._util.large_arrays import ROWS
 from crust.audit.supporting_examples import nearest_medoids
 from crust.audit.training_dynamics import Watch
 
@@ -25,7 +26,7 @@ def class_factors(probabilities: NDArray[np.floating], labels: NDArray[np.int64]
     return np.where(given > 0, given / np.maximum(predicted, 1e-6), 1.0)
 
 
-def balanced(probabilities: NDArray[np.floating], factors: NDArray[np.floating]) -> NDArray[np.float64]:
+def balanced(probabilities: NDArray[np.floating], factors: NDArray[np.floating]) -> NDArray[np.floating]:
     """Probabilities with the classes that a network favours taken back, and the others helped.
 
     A network that trains on part of the examples may come to neglect a class. All of its examples would
@@ -35,6 +36,11 @@ def balanced(probabilities: NDArray[np.floating], factors: NDArray[np.floating])
         >>> balanced(np.array([[0.75, 0.25]]), np.array([1.0, 3.0])).tolist()
         [[0.5, 0.5]]
     """
+    if probabilities.dtype == np.float16:  # there are gigabytes of them: a piece at a time
+        found = np.empty_like(probabilities)
+        for first in range(0, len(found), ROWS):
+            found[first : first + ROWS] = balanced(probabilities[first : first + ROWS].astype(np.float32), factors)
+        return found
     weighed = probabilities * factors
     return weighed / np.maximum(weighed.sum(axis=1, keepdims=True), 1e-12)
 
@@ -57,6 +63,7 @@ def audit_table(
     ids: Sequence[str] | None = None,
     opinions: Mapping[str, NDArray[np.floating]] | None = None,
     same: Mapping[int, int] | None = None,
+    judged: Sequence[NDArray[np.floating]] | None = None,
 ) -> pd.DataFrame:
     """A row for each example of the training set, in its order.
 
@@ -69,6 +76,7 @@ def audit_table(
         ids: a name for each example of the training set, such as its file.
         opinions: what the method itself says of the examples that it trained on; one number an example makes a column.
         same: examples that are the same as earlier ones (`crust.audit.duplicates`).
+        judged: `judged_probabilities` of both, where they are there already.
 
     Returns:
         Columns: `index`, `id` (where there are any), `given_label`, `predicted_label`, `predicted_prob`,
@@ -88,7 +96,7 @@ def audit_table(
     import pandas as pd
 
     every = [(watch, labels, index), *([] if held is None else [held])]
-    judged = judged_probabilities(every)
+    judged = judged_probabilities(every) if judged is None else judged
     parts = [pd.DataFrame(_part(*one, p, one[0] is not watch)) for one, p in zip(every, judged, strict=True)]
     names = np.empty(len(classes), dtype=object)
     names[:] = list(classes)
@@ -114,7 +122,7 @@ def audit_table(
 
 def judged_probabilities(
     watched: Sequence[tuple[Watch, NDArray[np.int64], NDArray[np.int64]]],
-) -> list[NDArray[np.float64]]:
+) -> list[NDArray[np.floating]]:
     """What label quality goes by, for each part of the training set: means over the looks, classes balanced.
 
     Args:
@@ -128,7 +136,7 @@ def _part(
     watch: Watch,
     labels: NDArray[np.int64],
     index: NDArray[np.int64],
-    probabilities: NDArray[np.float64],
+    probabilities: NDArray[np.floating],
     held_out: bool,
 ) -> dict[str, NDArray[Any]]:
     looks, selections = max(1, watch.looks), max(1, watch.selections)
@@ -138,7 +146,7 @@ def _part(
         "index": index,
         "given_label": labels,
         "predicted_label": predicted,
-        "predicted_prob": probabilities.max(axis=1),
+        "predicted_prob": probabilities.max(axis=1).astype(np.float64),
         "label_quality": quality,
         "is_label_issue": (predicted != labels) & np.isfinite(quality),
         "selection_rate": nothing if held_out else watch.chosen / selections,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crust._util.large_arrays import ROWS, kept_type
+
 if TYPE_CHECKING:
     from crust.gradients import GradientPass
 
@@ -32,12 +34,17 @@ def trust(progress: float, on_trained: float, on_held: float | None) -> float:
 
 
 class Watch:
-    """Sums over all looks at a set of examples, and over all choices of them."""
+    """Sums over all looks at a set of examples, and over all choices of them.
+
+    Where there are very many probabilities their mean is kept in place of their sum, in half precision: sums in double
+    precision would take 8 GB for a million examples in a thousand classes.
+    """
 
     def __init__(self, n: int, classes: int):
         self.looks = 0
         self.trust = 0.0  # the sum of what the looks count
-        self.probabilities = np.zeros((n, classes), np.float64)  # weighted by what the looks count
+        # weighted by what the looks count
+        self.probabilities = np.zeros((n, classes), kept_type(n, classes, np.float64))
         self.losses = np.zeros(n)
         self.margins = np.zeros(n)
         self.agreed = np.zeros(n, np.int64)  # looks at which the prediction was the given label
@@ -51,13 +58,21 @@ class Watch:
         assert seen.probabilities is not None
         self.looks += 1
         self.trust += counts
-        self.probabilities += counts * seen.probabilities
+        if self.probabilities.dtype == np.float64:
+            self.probabilities += counts * seen.probabilities
+        else:
+            share = np.float32(counts / self.trust)
+            for first in range(0, len(self.probabilities), ROWS):
+                mean, new = self.probabilities[first : first + ROWS], seen.probabilities[first : first + ROWS]
+                mean[:] = mean + share * (new - mean.astype(np.float32))
         self.losses += seen.losses
         self.margins += seen.margins
         self.agreed += seen.predictions == labels
 
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> NDArray[np.floating]:
         """The probabilities of all classes, averaged over the looks; NaN before the first."""
+        if self.trust and self.probabilities.dtype == np.float16:
+            return self.probabilities
         return self.probabilities / self.trust if self.trust else np.full_like(self.probabilities, np.nan)
 
     def choose(self, indices: NDArray[np.int64], weights: NDArray[np.float32] | None) -> None:

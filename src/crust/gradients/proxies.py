@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, SequentialSampler
 
+from crust._util.large_arrays import kept_type
 from crust._util.torch_modules import (
     device_of,
     evaluate_batches,
@@ -101,6 +102,8 @@ def proxies(
         step, exact = exact_gradients(model, loss)
 
     table = Table(len(y))
+    # p - y follows from p, and both together are what takes most memory
+    derived = kind == "logits" and loss == "cross-entropy" and probabilities
 
     def forward(model: nn.Module, inputs: Any) -> Any:
         return inputs if exact else forward_logits(model, inputs)  # exact gradients need the labels too
@@ -120,18 +123,23 @@ def proxies(
             with torch.autocast(place.type, enabled=False):
                 rows = rows @ weight
         columns = {
-            "proxies": rows,
+            "rows": rows,
             "predictions": logits[:, 0] if logits.shape[1] == 1 else logits.argmax(1),
             "losses": LOSSES[loss].losses(logits, given),
             **label_certainty(logits, given, loss),
         }
         if not probabilities:
             columns.pop("probabilities", None)
+        if derived:
+            del columns["rows"]
+            if kept_type(len(y), logits.shape[1]) is np.float16:
+                columns["probabilities"] = columns["probabilities"].half()
         table.write(index, {name: value.cpu().numpy() for name, value in columns.items()})
 
     pieces = _checked_pieces(_in_order(batches) if isinstance(batches, DataLoader) else batches, len(y), step)
     evaluate_batches(model, pieces, write, device=place, train_mode=train_mode, autocast=autocast, forward=forward)
-    return table.seen() if partial else table.complete()
+    found = table.seen() if partial else table.complete()
+    return replace(found, labels=np.asarray(y)[found.index]) if derived and len(found.index) else found
 
 
 def _in_order(loader: DataLoader[Any]) -> Iterator[tuple[Any, np.ndarray]]:
@@ -185,12 +193,13 @@ class GradientPass:
 
     Attributes:
         index: positions in the dataset, rising: all of them, or those that a part has seen.
-        proxies: float32, (n, C) for logits, (n, d) for features, (n, parameters) for exact.
         predictions: int64, the class with the largest output; float32, the output itself, where it is a scalar.
         losses: float32, the loss of each example with its given label.
         confidence: float32, the probability of the given label (NaN for the squared loss).
         margins: float32, that probability minus the largest other one (NaN for the squared loss).
-        probabilities: float32 (n, C) where they were asked for.
+        probabilities: float32 (n, C) where they were asked for; float16 where there are very many.
+        rows: the gradient proxies, where they do not follow from the probabilities.
+        labels: the given labels, where they do.
 
     Example:
         >>> batches = [(torch.tensor([[3.0, 0.0], [0.0, 3.0]]), [1, 0])]
@@ -200,12 +209,27 @@ class GradientPass:
     """
 
     index: np.ndarray
-    proxies: np.ndarray
     predictions: np.ndarray
     losses: np.ndarray
     confidence: np.ndarray
     margins: np.ndarray
     probabilities: np.ndarray | None = None
+    rows: np.ndarray | None = None
+    labels: np.ndarray | None = None
+
+    @property
+    def proxies(self) -> np.ndarray:
+        """The gradient proxies: float32, (n, C) for logits, (n, d) for features, (n, parameters) for exact.
+
+        Where they follow from the probabilities they are made anew each time, in the same type.
+        """
+        if self.rows is not None:
+            return self.rows
+        assert self.probabilities is not None
+        assert self.labels is not None
+        found: np.ndarray = self.probabilities.copy()
+        found[np.arange(len(found)), self.labels] -= 1
+        return found
 
 
 def merge_passes(parts: Iterable[GradientPass], n: int) -> GradientPass:
@@ -256,7 +280,7 @@ class Table:
         index = np.flatnonzero(self.known)
         if not self.columns:  # a process without batches has no rows
             none = np.empty(0, np.float32)
-            return GradientPass(index, none.reshape(0, 0), index, none, none, none)
+            return GradientPass(index, index, none, none, none, rows=none.reshape(0, 0))
         if len(index) == len(self.known):
             return GradientPass(index, **self.columns)
         return GradientPass(index, **{name: rows[index] for name, rows in self.columns.items()})

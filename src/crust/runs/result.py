@@ -47,7 +47,7 @@ class Result:
     classes: list[Any]
     run_dir: Path | None = None
     audit_rows: Any = None  # a pandas DataFrame; None: it is in the run's folder
-    label_probabilities: NDArray[np.float32] | None = None  # so
+    label_probabilities: NDArray[np.floating] | None = None  # so
     best_epoch: int | None = None  # after how many epochs the weights were as in the kept model
     cost: dict[str, Any] = dataclasses.field(default_factory=dict)  # passes forward and backward, seconds by part
     is_main_process: bool = True
@@ -60,7 +60,7 @@ class Result:
             raise InputError("this run has kept no audit: train it to the end", code="no-audit")
         return RunFolder(self.run_dir).audit()[0]
 
-    def probabilities(self) -> NDArray[np.float32]:
+    def probabilities(self) -> NDArray[np.floating]:
         """What the audit goes by: (n, classes), a row a training example, the columns in the order of `classes`.
 
         Averaged over the run, with the classes balanced: what other tools of label quality call `pred_probs`. Those of

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from crust._util.large_arrays import ROWS
 from crust.selection import Coreset, centrality, select
 from crust.training.epoch_scaling import warmup_of
 from crust.training.method import Selection
@@ -145,8 +146,8 @@ class SizedCoreset:
         self.memory = memory
         self.member = np.ones(n, bool)
         self.worth = 0.0
-        self.average: NDArray[np.float32] | None = None  # probabilities of the training examples
-        self.held: NDArray[np.float32] | None = None  # of those held out
+        self.average: NDArray[np.floating] | None = None  # probabilities of the training examples
+        self.held: NDArray[np.floating] | None = None  # of those held out
         self.noise: HeldOutNoise | None = None
         self.memorised = False
         self.bound = 0.0  # q of the members' loss
@@ -209,9 +210,11 @@ class SizedCoreset:
         if selection == "small-loss":
             far = -self.average[np.arange(n), labels].astype(np.float64)
         else:
-            proxies = self.average.copy()
-            proxies[np.arange(n), labels] -= 1
-            far = centrality(proxies, groups, sample=CENTRALITY_SAMPLE, threads=torch.get_num_threads())
+            rows = np.arange(n)
+            own = self.average[rows, labels]
+            self.average[rows, labels] -= 1  # the gradient proxies, in their place: a copy could take gigabytes
+            far = centrality(self.average, groups, sample=CENTRALITY_SAMPLE, threads=torch.get_num_threads())
+            self.average[rows, labels] = own
         member = predictions == labels
         member[_smallest(far, labels, max(1 / n, 1 - self.noise.disagreement)).indices] = True
         lacking = round(n * (1 - self.noise.rate)) - int(member.sum())
@@ -247,11 +250,18 @@ class SizedCoreset:
 
     def load(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
+        self.average = None if self.average is None else self.average.copy()  # which is changed in its place
         self.noise = None if state["noise"] is None else HeldOutNoise(*state["noise"])
 
 
-def _averaged(old: NDArray[np.float32] | None, new: NDArray[np.float32], memory: float) -> NDArray[np.float32]:
-    return new.copy() if old is None else np.float32(memory) * old + np.float32(1 - memory) * new
+def _averaged(old: NDArray[np.floating] | None, new: NDArray[np.floating], memory: float) -> NDArray[np.floating]:
+    """What was known, in its place, and what is new; a piece at a time, since there may be gigabytes of it."""
+    if old is None:
+        return new.copy()
+    for first in range(0, len(old), ROWS):
+        part = slice(first, first + ROWS)
+        old[part] = np.float32(memory) * old[part] + np.float32(1 - memory) * new[part]
+    return old
 
 
 def pass_due(epoch: int, epochs: int, every: int | None) -> bool:
