@@ -19,7 +19,7 @@ from torch import nn
 
 from crust import defaults
 from crust._util import seeding
-from crust._util.torch_modules import check_outputs, unwrapped
+from crust._util.torch_modules import check_outputs, check_shape, unwrapped
 from crust.audit import audit_table, duplicates
 from crust.data import Examples, batches, encode_labels, from_arrays, from_dataset, hold_out
 from crust.data.labels import check_classes, one_each
@@ -257,13 +257,17 @@ def prepare(
 ) -> Run:
     """A run as `fit` was asked for it, ready to train: begun in its folder, or opened again there."""
     if not isinstance(model, str) and (not callable(model) or isinstance(model, type)):
-        raise InputError(f"the model is a {type(model).__name__}: give a network that returns logits, or a name")
+        raise InputError(
+            f"the model is a {type(model).__name__}: give a network that returns logits, or a name", code="model-type"
+        )
     if isinstance(model, nn.Module):
         model = unwrapped(model)
     chosen, experiment, method_name = build_method(method, settings)
     check_trackers(trackers, None if run_dir is None else Path(run_dir))
     if true_labels is None and chosen.uses_true_labels:
-        raise InputError(f"{method_name} needs true labels: give true_labels, or use another method")
+        raise InputError(
+            f"{method_name} needs true labels: give true_labels, or use another method", code="missing-true-labels"
+        )
     data = prepare_data(
         train_set,
         labels,
@@ -289,7 +293,12 @@ def prepare(
         sys.stderr.write(f"{choice.sentence}\n")
     fresh = maker(model, part, experiment)
     networks = [fresh(i) for i in range(chosen.networks)]
+    check_trainable(networks[0])
     check_outputs(networks[0], next(batches(part, np.arange(min(2, len(part))), 2))[0], len(train.classes))
+    for what, others in {"validation set": data.validation, "plain set": data.plain, **data.tests}.items():
+        if others is not None and len(others):
+            sample = next(batches(others, np.arange(1), 1))[0]
+            check_shape(networks[0], sample, len(train.classes), part.shape, f"the inputs of {what!r}")
     context = Context(
         part,
         len(train.classes),
@@ -357,7 +366,10 @@ def build_method(method: str | type[Method] | Method, settings: dict[str, Any]) 
         kind: type[Method] = type(method)
         given = sorted(set(settings) & set(kind.Settings.model_fields))
         if given:
-            raise InputError(f"{given[0]} is a setting of the method, which is there already: give it to the method")
+            raise InputError(
+                f"{given[0]} is a setting of the method, which is there already: give it to the method",
+                code="setting-twice",
+            )
         experiment, _ = split_settings(settings, Settings)
         return copy.deepcopy(method), experiment, getattr(kind, "name", kind.__name__)
     if isinstance(method, str):
@@ -365,7 +377,10 @@ def build_method(method: str | type[Method] | Method, settings: dict[str, Any]) 
     elif isinstance(method, type) and issubclass(method, Method):
         kind = method
     else:
-        raise InputError(f"method is a {type(method).__name__}: give a name, see crust methods, or a crust Method")
+        raise InputError(
+            f"method is a {type(method).__name__}: give a name, see crust methods, or a crust Method",
+            code="method-type",
+        )
     experiment, own = split_settings(settings, kind.Settings)
     return kind(own), experiment, getattr(kind, "name", kind.__name__)
 
@@ -417,10 +432,13 @@ def test_sets(given: Any, train: Examples) -> dict[str, Examples]:
         return {}
     sets = given if isinstance(given, dict) else {"test": given}
     if not sets:
-        raise InputError("test_set is an empty dict: give at least one set by name, or None")
+        raise InputError("test_set is an empty dict: give at least one set by name, or None", code="empty-dict")
     for name in sets:
         if not isinstance(name, str) or not re.fullmatch(r"[\w-]+", name):
-            raise InputError(f"a test set has the name {name!r}: use letters, digits, - and _, such as 'imagenet'")
+            raise InputError(
+                f"a test set has the name {name!r}: use letters, digits, - and _, such as 'imagenet'",
+                code="test-set-name",
+            )
     return {name: as_examples(one, like=train) for name, one in sets.items()}
 
 
@@ -432,12 +450,37 @@ def fingerprints(tests: dict[str, Examples], named: bool) -> dict[str, str] | st
 def check_labels(examples: Examples) -> None:
     if (examples.labels < 0).any():
         where = int(np.flatnonzero(examples.labels < 0)[0])
-        raise InputError(f"example {where} has no label: training needs one for every example")
+        raise InputError(f"example {where} has no label: training needs one for every example", code="missing-label")
     check_classes(examples.labels, examples.classes)
 
 
 def codes(labels: Any, examples: Examples) -> NDArray[np.int64]:
     return encode_labels(one_each(labels, len(examples)), examples.classes)[0]
+
+
+def check_trainable(network: nn.Module) -> None:
+    """Refuse networks that nothing can be learned by.
+
+    Example:
+        >>> check_trainable(nn.Linear(2, 2).requires_grad_(False))
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: no weight of the model can change: set requires_grad of those that shall learn
+    """
+    weights = list(network.parameters())
+    if any(isinstance(weight, nn.parameter.UninitializedTensorMixin) for weight in weights):
+        raise InputError(
+            "the model has lazy layers that do not know their shape yet: show it one batch first, model(x)",
+            code="lazy-model",
+        )
+    if any(weight.is_meta for weight in weights):
+        raise InputError(
+            "the model is on the device meta, where weights have no values: make it on the CPU", code="meta-model"
+        )
+    if not any(weight.requires_grad for weight in weights):
+        raise InputError(
+            "no weight of the model can change: set requires_grad of those that shall learn", code="frozen-model"
+        )
 
 
 def embeds_tokens(model: nn.Module | str | Callable[[], nn.Module]) -> bool:
@@ -506,10 +549,17 @@ def maker(
                 network = model()
                 if not isinstance(network, nn.Module):
                     raise InputError(
-                        f"the function given as model makes a {type(network).__name__}: let it make a network"
+                        f"the function given as model makes a {type(network).__name__}: let it make a network",
+                        code="model-type",
                     )
                 return network.to(memory_format=layout)
-            network = copy.deepcopy(model)
+            try:
+                network = copy.deepcopy(model)
+            except Exception as error:  # scripted ones, and those that hold a file or a lock
+                raise InputError(
+                    f"the model cannot be copied ({' '.join(str(error).split())[:100]}): give a function that makes it",
+                    code="model-copy",
+                ) from None
             if i:
                 for module in network.modules():
                     reset = getattr(module, "reset_parameters", None)

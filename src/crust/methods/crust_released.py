@@ -89,5 +89,7 @@ def central_by_label(proxies: NDArray[Any], labels: NDArray[np.int64], share: fl
             chosen = select(proxies[members], k, algorithm="central", threads=torch.get_num_threads())
             found.append(members[chosen.indices])
     if not found:
-        raise InputError(f"a share of {share} rounds down to no example of any label: give a larger share")
+        raise InputError(
+            f"a share of {share} rounds down to no example of any label: give a larger share", code="share-range"
+        )
     return np.concatenate(found)

@@ -136,7 +136,9 @@ class DivideMix(Method):
     def __init__(self, settings: DivideMixSettings):
         super().__init__(settings)
         if settings.lambda_u != "auto" and settings.lambda_u < 0:
-            raise InputError(f"setting lambda_u is {settings.lambda_u}: give a weight of 0 or more, or auto")
+            raise InputError(
+                f"setting lambda_u is {settings.lambda_u}: give a weight of 0 or more, or auto", code="bad-setting"
+            )
         self.estimates_itself = settings.lambda_u != "auto"  # the noise rate then chooses nothing
         self.warmup: int | None = None
         self.trust: NDArray[np.float64] | None = None  # (2, n): network k's own opinion of each label
@@ -175,7 +177,9 @@ class DivideMix(Method):
         if self.trust is None or self.warmup is None or context.epoch < self.warmup:
             return batch
         if isinstance(batch.x, Mapping) or not batch.x.is_floating_point():
-            raise InputError("these inputs cannot be mixed, and dividemix lives by it: use another method")
+            raise InputError(
+                "these inputs cannot be mixed, and dividemix lives by it: use another method", code="not-mixable"
+            )
         views = [batch.x, context.inputs(batch.index)] if augmented(context) else [batch.x]
         guesses = [torch.stack([self._guess(view, k, context) for view in views]).mean(dim=0) for k in range(2)]
         both = (guesses[0] + guesses[1]) / 2

@@ -68,7 +68,10 @@ class FCorrection(Method):
     def begin_run(self, context: Context) -> None:
         if self.T is not None and len(self.T) != context.classes:
             rows, classes = len(self.T), context.classes
-            raise InputError(f"transitions has {rows} rows, but there are {classes} classes: give a row for each")
+            raise InputError(
+                f"transitions has {rows} rows, but there are {classes} classes: give a row for each",
+                code="transitions-shape",
+            )
         if self.T is not None:  # by the chance that a label is right, on average over the classes
             context.noise_info["transitions"] = Known(round(float(self.T.diagonal().mean()), 4), "given")
 

@@ -26,7 +26,9 @@ class Mixup(Method):
 
     def prepare(self, batch: Batch, context: Context) -> Batch:
         if isinstance(batch.x, Mapping) or not batch.x.is_floating_point():
-            raise InputError("these inputs cannot be mixed, and mixup lives by it: use another method")
+            raise InputError(
+                "these inputs cannot be mixed, and mixup lives by it: use another method", code="not-mixable"
+            )
         rng = context.rng("mix", step=True)
         share = torch.full((len(batch.y),), float(rng.beta(self.settings.alpha, self.settings.alpha)))
         other = context.tensor(rng.permutation(len(batch.y)))

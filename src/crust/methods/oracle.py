@@ -17,5 +17,7 @@ class Oracle(Method):
 
     def begin_epoch(self, context: Context) -> Selection | None:
         if context.true_labels is None:
-            raise InputError("oracle needs true labels: give true_labels, or use another method")
+            raise InputError(
+                "oracle needs true labels: give true_labels, or use another method", code="missing-true-labels"
+            )
         return Selection(np.flatnonzero(context.labels == context.true_labels))

@@ -87,7 +87,7 @@ def save(folder: Path, number: int, state: dict[str, Any], every: int | None = N
     except (OSError, InputError) as error:
         shutil.rmtree(part, ignore_errors=True)
         reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-        raise InputError(f"cannot write the checkpoint {target}: {reason}") from None
+        raise InputError(f"cannot write the checkpoint {target}: {reason}", code="cannot-write") from None
     _prune(folder, every)
 
 
@@ -113,17 +113,19 @@ def read(path: Path) -> dict[str, Any]:
         first, _, described = (path / "state.json").read_bytes().partition(b"\n")
         head = json.loads(first)
         if head.get("what") != "crust checkpoint" or head.get("format") != FORMAT:
-            raise InputError(f"{path} is no checkpoint of this version of crust")
+            raise InputError(f"{path} is no checkpoint of this version of crust", code="bad-checkpoint")
         body = (path / "tensors.safetensors").read_bytes()
         if _sum(described) != head["state"] or _sum(body) != head["tensors"]:
-            raise InputError(f"{path} is damaged: it is not what was written")
+            raise InputError(f"{path} is damaged: it is not what was written", code="bad-checkpoint")
         return unflatten(json.loads(described), from_bytes(body))  # type: ignore[no-any-return]
     except InputError:
         raise
     except OSError as error:
-        raise InputError(f"{path} is no complete checkpoint: {error.strerror or error}") from None
+        raise InputError(
+            f"{path} is no complete checkpoint: {error.strerror or error}", code="bad-checkpoint"
+        ) from None
     except (ValueError, KeyError, TypeError, AttributeError, SafetensorError):
-        raise InputError(f"{path} is no checkpoint of this version of crust") from None
+        raise InputError(f"{path} is no checkpoint of this version of crust", code="bad-checkpoint") from None
 
 
 def newest(folder: Path) -> dict[str, Any] | None:
@@ -135,7 +137,10 @@ def newest(folder: Path) -> dict[str, Any] | None:
         except InputError as error:
             log.warning("%s; looking at the one before it", error)
     if found:
-        raise InputError(f"none of the {len(found)} checkpoints in {folder} can be read: begin again in another folder")
+        raise InputError(
+            f"none of the {len(found)} checkpoints in {folder} can be read: begin again in another folder",
+            code="no-checkpoint",
+        )
     return None
 
 

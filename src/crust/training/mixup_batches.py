@@ -35,7 +35,7 @@ def mix_with(
         one_share: one share for the whole batch instead of one an example.
     """
     if isinstance(batch.x, Mapping) or not batch.x.is_floating_point():
-        raise InputError("these inputs cannot be mixed: use mixup none")
+        raise InputError("these inputs cannot be mixed: use mixup none", code="not-mixable")
     rng = context.rng("mix", step=True)
     share = rng.beta(alpha, beta, None if one_share else len(partners)) * np.ones(len(partners))
     share = np.where(partners == batch.index, 1.0, share)

@@ -342,7 +342,10 @@ def told(
     for name, value in wanted.items():
         if value == "true":
             if truth is None:
-                raise InputError(f"{name}=true needs true labels: give true_labels, or let {method} estimate it")
+                raise InputError(
+                    f"{name}=true needs true labels: give true_labels, or let {method} estimate it",
+                    code="missing-true-labels",
+                )
             counts = confusion(labels, truth, classes)
             real = float((labels != truth).mean()) if name == "noise_rate" else type_from_confusion(counts)
             known[name] = Known(real, "true")

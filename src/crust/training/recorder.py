@@ -69,7 +69,7 @@ class History:
         try:
             return cls([json.loads(line) for line in path.read_text().splitlines()])
         except (OSError, ValueError) as error:
-            raise InputError(f"{path} is no history of a run: {error}") from None
+            raise InputError(f"{path} is no history of a run: {error}", code="bad-history") from None
 
 
 class Recorder:

@@ -107,4 +107,6 @@ def checked(model: type[BaseModel], values: dict[str, Any]) -> Any:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "settings"
         what = first["msg"].removeprefix("Value error, ")
-        raise InputError(f"setting {where} is {first['input']!r}: {what[0].lower()}{what[1:]}") from None
+        raise InputError(
+            f"setting {where} is {first['input']!r}: {what[0].lower()}{what[1:]}", code="bad-setting"
+        ) from None

@@ -23,7 +23,7 @@ def check_trackers(names: Sequence[str], folder: Path | None) -> None:
         crust.errors.InputError: unknown tracker 'tensorbord': use one of ...; did you mean 'tensorboard'?
     """
     if isinstance(names, str):
-        raise InputError(f"trackers is the word {names!r}: give a list, such as [{names!r}]")
+        raise InputError(f"trackers is the word {names!r}: give a list, such as [{names!r}]", code="trackers-type")
     if not names:
         return
     from accelerate import tracking
@@ -33,7 +33,7 @@ def check_trackers(names: Sequence[str], folder: Path | None) -> None:
         if name not in [str(there) for there in tracking.get_available_trackers()]:
             raise MissingPackage(f"the tracker {name} is not installed: run pip install {name}", name=name)
         if folder is None and tracking.LOGGER_TYPE_TO_CLASS[name].requires_logging_directory:
-            raise InputError(f"the tracker {name} writes files: give the run a folder (run_dir)")
+            raise InputError(f"the tracker {name} writes files: give the run a folder (run_dir)", code="no-folder")
 
 
 class Tracking(AbstractContextManager["Tracking"]):
@@ -60,7 +60,9 @@ class Tracking(AbstractContextManager["Tracking"]):
             self.accelerator.init_trackers(PROJECT, config=plain(self.config))
         except Exception as error:  # packages of others: no account, no connection, no space
             reason = next(iter(str(error).splitlines()), type(error).__name__).rstrip(". ")
-            raise InputError(f"cannot start the trackers {', '.join(self.names)}: {reason}") from error
+            raise InputError(
+                f"cannot start the trackers {', '.join(self.names)}: {reason}", code="tracker-failed"
+            ) from error
         self.started = True
         for line in lines:
             self.log(line)

@@ -59,7 +59,8 @@ class MentorNet(Method):
         if settings.variant == "dd" and not settings.clean_share:
             raise InputError(
                 "mentornet's variant dd learns from true labels of some examples: allow it a clean_share of them, "
-                "such as 0.1, or use another variant"
+                "such as 0.1, or use another variant",
+                code="missing-clean-share",
             )
         fixed = settings.variant == "self-paced" or settings.percentile != "auto"
         self.estimates_itself = fixed  # the noise rate then chooses nothing
@@ -81,7 +82,10 @@ class MentorNet(Method):
 
     def begin_run(self, context: Context) -> None:
         if self.settings.variant == "dd" and context.true_labels is None:
-            raise InputError("mentornet's variant dd needs true labels: give true_labels, or use another variant")
+            raise InputError(
+                "mentornet's variant dd needs true labels: give true_labels, or use another variant",
+                code="missing-true-labels",
+            )
 
     def begin_stage(self, context: Context) -> None:
         variant = self.settings.variant
