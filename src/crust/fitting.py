@@ -21,7 +21,7 @@ from crust import defaults
 from crust._util import seeding
 from crust._util.large_arrays import kept_type
 from crust._util.progress import LINE_EVERY, EpochProgress
-from crust._util.torch_modules import check_outputs, unwrapped
+from crust._util.torch_modules import check_outputs, check_shape, unwrapped
 from crust.audit import audit_table, duplicates
 from crust.audit.label_quality import judged_probabilities
 from crust.audit.training_dynamics import Watch
@@ -320,7 +320,12 @@ def prepare(
         sys.stderr.write(f"{choice.sentence}\n")
     fresh = maker(model, part, experiment)
     networks = [fresh(i) for i in range(chosen.networks)]
+    check_trainable(networks[0])
     check_outputs(networks[0], next(batches(part, np.arange(min(2, len(part))), 2))[0], len(train.classes))
+    for what, others in {"validation set": data.validation, "plain set": data.plain, **data.tests}.items():
+        if others is not None and len(others):
+            sample = next(batches(others, np.arange(1), 1))[0]
+            check_shape(networks[0], sample, len(train.classes), part.shape, f"the inputs of {what!r}")
     context = Context(
         part,
         len(train.classes),
@@ -483,6 +488,31 @@ def codes(labels: Any, examples: Examples) -> NDArray[np.int64]:
     return encode_labels(one_each(labels, len(examples)), examples.classes)[0]
 
 
+def check_trainable(network: nn.Module) -> None:
+    """Refuse networks that nothing can be learned by.
+
+    Example:
+        >>> check_trainable(nn.Linear(2, 2).requires_grad_(False))
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: no weight of the model can change: set requires_grad of those that shall learn
+    """
+    weights = list(network.parameters())
+    if any(isinstance(weight, nn.parameter.UninitializedTensorMixin) for weight in weights):
+        raise InputError(
+            "the model has lazy layers that do not know their shape yet: show it one batch first, model(x)",
+            code="lazy-model",
+        )
+    if any(weight.is_meta for weight in weights):
+        raise InputError(
+            "the model is on the device meta, where weights have no values: make it on the CPU", code="meta-model"
+        )
+    if not any(weight.requires_grad for weight in weights):
+        raise InputError(
+            "no weight of the model can change: set requires_grad of those that shall learn", code="frozen-model"
+        )
+
+
 def embeds_tokens(model: nn.Module | str | Callable[[], nn.Module]) -> bool:
     """Whether a network takes whole numbers as token ids: it has an embedding.
 
@@ -553,7 +583,13 @@ def maker(
                         code="model-type",
                     )
                 return network.to(memory_format=layout)
-            network = copy.deepcopy(model)
+            try:
+                network = copy.deepcopy(model)
+            except Exception as error:  # scripted ones, and those that hold a file or a lock
+                raise InputError(
+                    f"the model cannot be copied ({' '.join(str(error).split())[:100]}): give a function that makes it",
+                    code="model-copy",
+                ) from None
             if i:
                 for module in network.modules():
                     reset = getattr(module, "reset_parameters", None)

@@ -305,3 +305,25 @@ def check_outputs(model: nn.Module, sample: Any, classes: int) -> None:
             f"give the model {classes} outputs",
             code="model-classes",
         )
+
+
+def check_shape(model: nn.Module, sample: Any, classes: int, shape: Iterable[int], what: str) -> None:
+    """Inputs of another shape than those trained on are fine where the network takes them, as some do any images.
+
+    Args:
+        model: the network; nothing in it changes.
+        sample: a batch of them.
+        classes: how many there are.
+        shape: of one that was trained on; () where it has none.
+        what: what to call them.
+    """
+    found, trained = tuple(getattr(sample, "shape", ()))[1:], tuple(shape)
+    if not found or not trained or found == trained:
+        return
+    try:
+        check_outputs(model, sample, classes)
+    except InputError:
+        raise InputError(
+            f"{what} have shape {found}, but those trained on had {trained}: bring them into that shape",
+            code="array-shape",
+        ) from None

@@ -130,8 +130,11 @@ def do_moves(root: Path, moves: Sequence[Move], report: Callable[[int], None] | 
 
 
 def any_done(root: Path, moves: Sequence[Move]) -> bool:
-    """Whether a list of moves was begun."""
-    return any(_done(root, move) for move in moves)
+    """Whether a list of moves was begun: one is made, or was killed between the new name and the old one's removal."""
+    return any(
+        _done(root, move) or (_there(root / move.old) and _same_file(root / move.old, root / move.new))
+        for move in moves
+    )
 
 
 def done(root: Path, moves: Sequence[Move]) -> list[Move]:

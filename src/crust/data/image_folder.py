@@ -9,8 +9,10 @@ import hashlib
 import logging
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -86,11 +88,13 @@ def train_root(root: Path) -> Path:
 
 def list_classes(root: Path) -> Listing:
     """The images of every class folder, class after class."""
-    folders = sorted(path for path in root.iterdir() if path.is_dir() and not is_hidden(path.name))
+    with reading_folder(root):
+        folders = sorted(path for path in root.iterdir() if path.is_dir() and not is_hidden(path.name))
     files: list[str] = []
     names: list[str] = []
+    seen = {**_above(root), root.resolve(): root}
     for folder in folders:
-        found = list_images(folder)
+        found = list_images(folder, seen)
         if not found:
             log.warning("%s has no images and is left out", folder)
         files += [f"{folder.name}/{file}" for file in found]
@@ -115,10 +119,12 @@ def read_images(
     images: list[Any] = []
     dataset = FolderImages(listing.root, listing.files, size, channels, resize=resize)
     if in_memory:
-        images = in_threads(lambda i: _or_error(dataset, i), range(len(dataset)))
+        with large_images():
+            images = in_threads(lambda i: _or_error(dataset, i), range(len(dataset)))
         bad = {i: image for i, image in enumerate(images) if isinstance(image, InputError)}
     else:
-        reasons = in_threads(lambda file: broken_image(listing.root / file), listing.files)
+        with large_images():
+            reasons = in_threads(lambda file: broken_image(listing.root / file), listing.files)
         paths = [listing.root / file for file in listing.files]
         bad = {i: _unreadable_image(paths[i], reason) for i, reason in enumerate(reasons) if reason is not None}
     if bad:
@@ -269,6 +275,7 @@ def open_image(path: Path, channels: int = 3) -> Any:
     from PIL import Image
 
     try:
+        _check_file(path)
         with Image.open(path) as image:
             if "transparency" in image.info:
                 image = image.convert("RGBA")
@@ -277,11 +284,18 @@ def open_image(path: Path, channels: int = 3) -> Any:
         raise _unreadable_image(path, _reason(error)) from None
 
 
+def _check_file(path: Path) -> None:
+    """Whoever opens a pipe waits for somebody who writes."""
+    if path.exists() and not path.is_file():
+        raise OSError("it is a pipe, a device or a folder")
+
+
 def broken_image(path: Path) -> str | None:
     """Why a file is not a whole image, or None. Quick: a file with the right beginning and end is not decoded."""
     from PIL import Image
 
     try:
+        _check_file(path)
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - TAIL_BYTES))
@@ -294,6 +308,16 @@ def broken_image(path: Path) -> str | None:
         return None
     except Exception as error:
         return _reason(error)
+
+
+@contextmanager
+def large_images() -> Iterator[None]:
+    """Images of 90 megapixels and more are read without a warning; from twice as many on PIL takes them for a bomb."""
+    from PIL import Image
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        yield
 
 
 def in_threads(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
@@ -312,13 +336,38 @@ def _reported(results: Iterator[Any], total: int) -> Iterator[Any]:
             due = time.monotonic() + EVERY
 
 
-def list_images(folder: Path) -> list[str]:
-    """All image files below a folder, by name relative to it, sorted; hidden ones are left out."""
-    found = []
-    for parent, folders, files in os.walk(folder, followlinks=True):
-        folders[:] = sorted(name for name in folders if not is_hidden(name))
-        below = Path(parent).relative_to(folder)
-        found += [(below / n).as_posix() for n in files if n.lower().endswith(SUFFIXES) and not is_hidden(n)]
+@contextmanager
+def reading_folder(folder: Path) -> Iterator[None]:
+    """A folder that is closed, or not there, in a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"cannot read the folder {error.filename or folder}: {(error.strerror or str(error)).lower()}",
+            code="cannot-read",
+        ) from None
+
+
+def list_images(folder: Path, seen: dict[Path, Path] | None = None) -> list[str]:
+    """All image files below a folder, by name relative to it, sorted; hidden ones are left out.
+
+    Links are followed, but no folder is counted twice: not in a loop of links, nor in two classes.
+
+    Args:
+        folder: where to look.
+        seen: the folders that were looked at, with their links followed; filled.
+    """
+    found, seen = [], _above(folder) if seen is None else seen
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    with reading_folder(folder):
+        for parent, folders, files in os.walk(folder, followlinks=True, onerror=refuse):
+            _refuse_second(Path(parent), seen)
+            folders[:] = sorted(name for name in folders if not is_hidden(name))
+            below = Path(parent).relative_to(folder)
+            found += [(below / n).as_posix() for n in files if n.lower().endswith(SUFFIXES) and not is_hidden(n)]
     for name in (folder.name, *found):
         try:
             name.encode()
@@ -327,6 +376,20 @@ def list_images(folder: Path) -> list[str]:
                 f"the name {os.fsencode(name)!r} in {folder.parent} is not UTF-8: rename it", code="not-utf8"
             ) from None
     return sorted(found)
+
+
+def _refuse_second(folder: Path, seen: dict[Path, Path]) -> None:
+    first = seen.setdefault(folder.resolve(), folder)
+    if first is not folder:
+        raise InputError(
+            f"{folder} and {first} are one folder by a link, whose images would be counted twice: remove the link",
+            code="link-loop",
+        )
+
+
+def _above(root: Path) -> dict[Path, Path]:
+    """The folders around one, which no link in it may lead to."""
+    return {each: each for each in root.resolve().parents}
 
 
 def check_inside(name: str) -> None:
@@ -358,7 +421,8 @@ def common_size(paths: Sequence[Path]) -> int | None:
     sizes = set()
     for path in paths[:: max(1, len(paths) // 50)]:
         try:
-            with Image.open(path) as image:
+            _check_file(path)
+            with large_images(), Image.open(path) as image:
                 sizes.add(image.size)
         except Exception:
             continue  # a broken file is reported elsewhere, by name

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crust._util.foreign import FLOAT32, as_tensor
 from crust.data import table_io
 from crust.data.examples import Bundle, Examples
 from crust.data.labels import check_classes, encode_labels, have_names
@@ -44,6 +45,8 @@ def load_table(
             f"column {label!r} of {path.name} holds the labels: name another text_column", code="text-is-label"
         )
     codes, classes = encode_labels(table_labels(table, label, path.name), where=f"column {label!r} of {path.name}")
+    if path.suffix.lower() != ".parquet" and not have_names(classes):
+        _refuse_merged(path, label)
     total, rows = len(codes), np.arange(min(limit or len(codes), len(codes)))
     table, codes = table.slice(0, len(rows)), codes[: len(rows)]
     check_classes(codes, classes, f"the labels of {path.name}")
@@ -108,10 +111,24 @@ def table_labels(table: Any, label: str, file: str) -> Any:
     return table_io.values(table, label, file, "label")
 
 
-def _table_examples(x: Any, codes: Any, classes: list[Any]) -> Examples:
-    import torch
+def _refuse_merged(path: Path, label: str) -> None:
+    """Labels that are taken for numbers: 01 and 1 would be one class, though they are written as two."""
+    with reading(path):
+        written = table_io.read_table_file(path, [label]).column(label).unique().to_pylist()
+    first: dict[str, str] = {}
+    for text in written:
+        number = text.strip().lstrip("+").lstrip("0").split(".")[0] or "0"
+        other = first.setdefault(number, text)
+        if "." not in text + other and other.strip() != text.strip():
+            raise InputError(
+                f"column {label!r} of {path.name} holds {other!r} and {text!r}, which are one number: write one class "
+                "in one way, or name classes in words",
+                code="merged-labels",
+            )
 
-    return Examples(torch.from_numpy(x), codes, list(classes), "features")
+
+def _table_examples(x: Any, codes: Any, classes: list[Any]) -> Examples:
+    return Examples(as_tensor(x), codes, list(classes), "features")
 
 
 def _text_examples(
@@ -208,11 +225,11 @@ def _number_column(table: Any, name: str, file: str) -> NDArray[np.float64]:
     if pa.types.is_null(values.type):
         return np.full(len(values), np.nan)
     found = table_io.column_block(values, f"column {name!r} of {file}")[:, 0].astype(np.float64)
-    if np.isinf(found).any():
-        raise InputError(
-            f"column {name!r} of {file} is infinite in row {int(np.isinf(found).argmax())}: correct it",
-            code="not-finite",
-        )
+    large = np.abs(found) > FLOAT32
+    if large.any():
+        row = int(large.argmax())
+        what = "infinite" if np.isinf(found[row]) else f"{found[row]:g}, too large for float32,"
+        raise InputError(f"column {name!r} of {file} is {what} in row {row}: correct it", code="not-finite")
     return found
 
 
@@ -244,7 +261,7 @@ def _transform_number(table: Any, column: dict[str, Any], file: str) -> NDArray[
 # ------------------------------------------------------------------------------------------- categories
 
 
-def _categories(table: Any, name: str) -> tuple[NDArray[np.int64], list[str | None]]:
+def _categories(table: Any, name: str, file: str) -> tuple[NDArray[np.int64], list[str | None]]:
     """A code a row, and what the codes stand for; None where there is nothing."""
     import pyarrow as pa
 
@@ -256,14 +273,18 @@ def _categories(table: Any, name: str) -> tuple[NDArray[np.int64], list[str | No
     if pa.types.is_floating(values.type):  # whole numbers in one file come as 3, beside an empty cell as 3.0
         texts = [None if v is None else str(int(v) if v.is_integer() else v) for v in values.to_pylist()]
         values = pa.chunked_array([pa.array(texts, pa.string())])
-    coded = values.cast(pa.string()).combine_chunks().dictionary_encode(null_encoding="encode")
+    coded = (
+        table_io.as_text(values, f"column {name!r} of {file}")
+        .combine_chunks()
+        .dictionary_encode(null_encoding="encode")
+    )
     coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
     levels = [None if level is None or not level.strip() else level for level in coded.dictionary.to_pylist()]
     return coded.indices.to_numpy(zero_copy_only=False).astype(np.int64), levels
 
 
 def _fit_category(table: Any, name: str, file: str) -> dict[str, Any] | None:
-    codes, levels = _categories(table, name)
+    codes, levels = _categories(table, name, file)
     counts = np.bincount(codes, minlength=len(levels))
     seen = [(level, int(count)) for level, count in zip(levels, counts, strict=True) if level is not None]
     if not seen or (len(seen) > MAX_CATEGORIES and len(seen) > len(codes) / 2):
@@ -281,7 +302,7 @@ def _fit_category(table: Any, name: str, file: str) -> dict[str, Any] | None:
 
 
 def _transform_category(table: Any, column: dict[str, Any], file: str) -> NDArray[np.float32]:
-    codes, levels = _categories(table, column["name"])
+    codes, levels = _categories(table, column["name"], file)
     position = {level: i for i, level in enumerate(column["levels"])}
     width = len(column["levels"]) + column["indicator"]
     nothing = width - 1 if column["indicator"] else -1
@@ -298,7 +319,7 @@ def _transform_category(table: Any, column: dict[str, Any], file: str) -> NDArra
 
 def _list_column(table: Any, name: str, file: str) -> NDArray[np.float64]:
     found = table_io.column_block(table.column(name), f"column {name!r} of {file}").astype(np.float64)
-    bad = ~np.isfinite(found).all(axis=1)
+    bad = ~(np.abs(found) <= FLOAT32).all(axis=1)
     if bad.any():
         raise InputError(
             f"row {int(bad.argmax())} of column {name!r} of {file} holds values that are no numbers", code="not-finite"

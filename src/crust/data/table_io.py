@@ -65,8 +65,9 @@ def values(table: Any, name: str, file: str, what: str) -> np.ndarray:
     found = table.column(name)
     if found.null_count:
         row = int(np.flatnonzero(found.is_null().to_numpy())[0])
+        says = ", or says NA, null or nan" if file.lower().endswith((".csv", ".tsv")) else ""
         raise InputError(
-            f"row {row} of column {name!r} of {file} is empty: give every row a {what}", code="missing-label"
+            f"row {row} of column {name!r} of {file} is empty{says}: give every row a {what}", code="missing-label"
         )
     if pa.types.is_dictionary(found.type):
         found = found.cast(found.type.value_type)
@@ -74,7 +75,22 @@ def values(table: Any, name: str, file: str, what: str) -> np.ndarray:
         return found.to_numpy()
     if pa.types.is_boolean(found.type):
         return found.cast(pa.int64()).to_numpy()
-    return np.array(found.cast(pa.string()).to_pylist(), dtype=str)
+    return np.array(as_text(found, f"column {name!r} of {file}").to_pylist(), dtype=str)
+
+
+def as_text(column: Any, where: str) -> Any:
+    """A column as text; nested ones and bytes that are none are refused."""
+    import pyarrow as pa
+
+    try:
+        if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+            raise pa.ArrowInvalid("bytes")
+        return column.cast(pa.string())
+    except pa.ArrowException:
+        raise InputError(
+            f"{where} holds {column.type}, which is neither numbers nor text: convert it, or name other columns",
+            code="column-type",
+        ) from None
 
 
 def read_table_file(path: Path, text: Sequence[str] = ()) -> Any:
@@ -114,11 +130,19 @@ def _read_csv(path: Path, text: Sequence[str]) -> Any:
         )
 
     try:
-        return read(None)
+        table = read(None)
     except pyarrow.ArrowInvalid as error:
         if "straddling" not in str(error):
             raise
-        return read(min(path.stat().st_size, 2**31 - 1))  # a row, such as a long text, is larger than a usual block
+        table = read(min(path.stat().st_size, 2**31 - 1))  # a row, such as a long text, is larger than a usual block
+    # A quote that is never closed swallows all rows after it as one text, which is the last cell then.
+    last = table.column(-1)[-1].as_py() if table.num_rows and table.num_columns else None
+    if isinstance(last, str) and "\n" in last and path.read_bytes().count(b'"') % 2:
+        raise InputError(
+            f"{path.name} has a quote that is never closed, in row {table.num_rows - 1}: close it, or leave it out",
+            code="open-quote",
+        )
+    return table
 
 
 def csv_form(path: Path) -> tuple[str, bool]:

@@ -13,8 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from crust._util.foreign import as_array
 from crust._util.in_words import duration, percent
-from crust._util.torch_modules import forward_logits
+from crust._util.torch_modules import check_shape, forward_logits
 from crust.audit.noise_rate import NoiseRate, noise_rate
 from crust.data import Examples, batches, from_arrays, from_texts, from_tokens
 from crust.data.text import is_text
@@ -192,7 +193,11 @@ class Result:
 
     def predict_proba(self, data: Any, *, batch_size: int = 128) -> NDArray[np.float64]:
         """The probabilities of all classes, in the order of `classes`: (n, classes) in float64."""
-        return probabilities_of(self.model, batches(self._inputs(data), None, batch_size))
+        found = self._inputs(data)
+        shape = (self.config.get("inputs") or {}).get("shape")
+        if len(found) and shape is not None:
+            check_shape(self.model, next(batches(found, np.arange(1), 1))[0], len(self.classes), shape, "the inputs")
+        return probabilities_of(self.model, batches(found, None, batch_size))
 
     def _inputs(self, data: Any) -> Examples:
         if isinstance(data, Examples):
@@ -204,8 +209,14 @@ class Result:
             return from_texts(data, classes=self.classes, encoding=how["tokens"])
         if how.get("kind") == "tokens" and (are_ids(data) or isinstance(data, list)):
             return from_tokens(data, classes=self.classes)
+        if hasattr(data, "to_numpy") or (
+            isinstance(data, list) and isinstance(next(iter(data), 0), list | float | int)
+        ):
+            data = as_array(data, "the inputs")  # a frame, or rows
         if isinstance(data, np.ndarray | torch.Tensor):
             return from_arrays(data, mean=how.get("mean"), std=how.get("std"), normalise=how.get("mean") is not None)
+        if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
+            raise InputError(f"the inputs are a {type(data).__name__}: give an array or a dataset", code="other-data")
         return Examples(data, np.full(len(data), -1), self.classes, "dataset")
 
     @property

@@ -18,6 +18,7 @@ from crust._util import seeding
 from crust._util.torch_modules import evaluate_batches, forward_logits, last_linear
 from crust.data import batches
 from crust.data.batches import split_batches, walk
+from crust.errors import CrustError
 
 if TYPE_CHECKING:
     from crust.data import Examples
@@ -148,7 +149,19 @@ def evaluate(
             probabilities=True,
             partial=True,
         )
-    return gradients.merge_passes(context.processes.gather(found), len(examples))
+    whole = gradients.merge_passes(context.processes.gather(found), len(examples))
+    bad = int((~np.isfinite(whole.losses)).sum())
+    if bad:
+        raise Diverged(
+            f"the network has no finite loss for {bad} of {len(examples)} examples in epoch {context.epoch}: the "
+            f"learning rate of {settings.learning_rate} is likely too large, or inputs are not finite",
+            code="diverged",
+        )
+    return whole
+
+
+class Diverged(CrustError):
+    """The loss is no number any more."""
 
 
 @dataclass

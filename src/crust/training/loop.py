@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from crust._util import seeding
 from crust._util.torch_modules import forward_logits
 from crust.data.batches import split_batches, walk
-from crust.errors import CrustError, InputError
+from crust.errors import InputError
 from crust.training import evaluation
 from crust.training.context import Context
-from crust.training.evaluation import EpochEvaluation
+from crust.training.evaluation import Diverged, EpochEvaluation
 from crust.training.method import Batch, Method, Output, Selection, Stage
 from crust.training.run_state import RunState
 
@@ -27,10 +27,6 @@ log = logging.getLogger("crust")
 
 
 CHECK_EVERY = 100  # steps after which the host asks whether the loss is still a number; each time a GPU is waited for
-
-
-class Diverged(CrustError):
-    """The loss is no number any more."""
 
 
 def train(
@@ -218,7 +214,9 @@ class _Totals:
         step, loss = self.bad.tolist()
         if step >= 0:
             first = self.context.step - len(self.batches)
-            raise Diverged(_likely_reason(self.context, self.batches[int(step) - first], int(step), loss))
+            raise Diverged(
+                _likely_reason(self.context, self.batches[int(step) - first], int(step), loss), code="diverged"
+            )
         self.batches.clear()
 
     def values(self) -> NDArray[np.float64]:
@@ -274,6 +272,12 @@ def _step(context: Context, method: Method, state: RunState, batch: Batch | None
             context.cost.spend(backward=len(outputs[i].logits))
         else:
             loss = outputs[i].logits.sum() * 0.0
+        if not loss.requires_grad:
+            raise InputError(
+                "the loss does not depend on any weight of the model: let forward return logits as it has computed "
+                "them, without detach or no_grad",
+                code="no-gradient",
+            )
         # The wrapper divides by all processes, also by those without a loss.
         processes.accelerator.backward(loss * (processes.count / having[i]))
         if i == 0:
