@@ -1,7 +1,7 @@
 """Processes of their own without the seconds that importing costs: forked from a server that has imported everything.
 
 They begin with no state but the modules. What must hold from a cold start (lazy imports, the command itself) is tested
-with `python -m crust`, in tests/test_public.py, in tests/cli and, for every command in the documents, in the slow tests.
+with `python -m crust`: in tests/test_public.py, in tests/cli, and in the slow tests for every command of the documents.
 """
 
 import io
