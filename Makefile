@@ -1,6 +1,6 @@
 # Everything runs in .venv, which is built when it is missing and renewed when pyproject.toml changes.
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce-smoke test test-slow docs docs-check lint format bench bench-large clean
+.PHONY: help demo reproduce-smoke test test-slow test-lowest docs docs-check lint format bench bench-large clean
 MAKEFLAGS += --no-print-directory
 
 VENV := .venv
@@ -34,6 +34,16 @@ test: lint  ## lint, types, fast tests of the code, on two cores (under 10 minut
 
 test-slow: $(STAMP)  ## tests that take minutes, or the network
 	@$(BIN)/python -m pytest -m slow $(ARGS)
+
+# torch and what is built for it stay as they are: their old builds bring another CUDA each.
+NEWER := torch tensorboard torchvision timm ray apricot-select submodlib-py mkdocs-material mkdocstrings
+LOWEST := .venv-lowest
+test-lowest:  ## the fast tests with the lowest versions of what crust needs, in .venv-lowest
+	@test -d $(LOWEST) || $(BASE_PYTHON) -m venv $(LOWEST)
+	@$(LOWEST)/bin/python -m pip install -qq --disable-pip-version-check uv
+	@python3 tools/lowest_versions.py $(addprefix --keep ,$(NEWER)) > $(LOWEST)/lowest.txt
+	@$(LOWEST)/bin/uv pip install -q --python $(LOWEST)/bin/python -c $(LOWEST)/lowest.txt -e '.[plot,dev]'
+	@$(LOWEST)/bin/python -m pytest $(ARGS)
 
 docs-check: $(STAMP)  ## the pages, the README and what they conclude say what the result lines in results/ say
 	@$(BIN)/python -m pytest results $(ARGS)

@@ -21,7 +21,8 @@ RANKS = [
     ["corrections"],
     ["runs"],
     ["fitting", "corrections.apply_corrections"],  # which opens a run; the rest of corrections is for any data
-    ["verification", "experiments", "sklearn", "theory.diagnose"],
+    ["verification", "experiments", "sklearn", "sampler", "theory.diagnose"],
+    ["integrations"],
     ["cli", "__main__"],
 ]
 RANK = {room: rank for rank, rooms in enumerate(RANKS) for room in rooms}

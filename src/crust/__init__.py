@@ -21,9 +21,13 @@ if TYPE_CHECKING:
     from crust.errors import InputError as InputError
     from crust.errors import MissingPackage as MissingPackage
     from crust.fitting import fit as fit
+    from crust.gradients import proxies as proxies
     from crust.methods import METHODS as METHODS
     from crust.runs.result import Result as Result
     from crust.runs.result import load as load
+    from crust.sampler import CoresetSampler as CoresetSampler
+    from crust.sampler import choose as choose
+    from crust.sampler import mixing as mixing
     from crust.selection import Coreset as Coreset
     from crust.selection import centrality as centrality
     from crust.selection import estimate_cost as estimate_cost
@@ -37,6 +41,7 @@ __version__ = "0.2.0"
 _HOMES = {
     "METHODS": "crust.methods",
     "Coreset": "crust.selection",
+    "CoresetSampler": "crust.sampler",
     "CrustClassifier": "crust.sklearn",
     "CrustError": "crust.errors",
     "InputError": "crust.errors",
@@ -44,10 +49,13 @@ _HOMES = {
     "Result": "crust.runs.result",
     "apply_corrections": "crust.corrections.apply_corrections",
     "centrality": "crust.selection",
+    "choose": "crust.sampler",
     "estimate_cost": "crust.selection",
     "find_label_issues": "crust.audit",
     "fit": "crust.fitting",
     "load": "crust.runs.result",
+    "mixing": "crust.sampler",
+    "proxies": "crust.gradients",
     "select": "crust.selection",
     "verify_audit": "crust.verification",
 }

@@ -19,10 +19,13 @@ from torch import nn
 
 from crust import defaults
 from crust._util import seeding
+from crust._util.progress import LINE_EVERY, EpochProgress
 from crust._util.torch_modules import check_outputs, unwrapped
 from crust.audit import audit_table, duplicates
+from crust.audit.label_quality import judged_probabilities
+from crust.audit.training_dynamics import Watch
 from crust.data import Examples, batches, encode_labels, from_arrays, from_dataset, hold_out
-from crust.data.labels import check_classes
+from crust.data.labels import check_classes, one_each
 from crust.data.text import from_texts, is_text
 from crust.data.tokens import are_ids, from_tokens
 from crust.data.torch_dataset import can_augment, first_input, input_of, items
@@ -61,6 +64,7 @@ def fit(
     resume: bool = False,
     on_epoch_end: Callable[[dict[str, Any]], None] | None = None,
     trackers: Sequence[str] = (),
+    progress: bool = True,
     **settings: Any,
 ) -> Result:
     """Train a network on data with wrong labels.
@@ -86,6 +90,7 @@ def fit(
         resume: go on with the run that is there.
         on_epoch_end: called with the history's line after every epoch.
         trackers: what else shall hold the history, such as `["tensorboard"]`: any tracker that Accelerate knows.
+        progress: show how far it is, on stderr: a live line on a terminal, elsewhere a line every ten seconds.
         settings: of the experiment (`crust.training.settings`) and of the method. Length, batch size, optimizer, its
             rate, decay and schedule follow kind and size of the data where they are not given (`crust.defaults`); with
             "auto" a line on stderr says what was chosen.
@@ -117,6 +122,7 @@ def fit(
             resume=resume,
             on_epoch_end=on_epoch_end,
             trackers=trackers,
+            progress=progress,
             **settings,
         )
         return run.train()
@@ -175,6 +181,7 @@ class Run:
     state: RunState
     recorder: Recorder
     tracking: Tracking
+    progress: EpochProgress
     fresh: Callable[[int], nn.Module]
     config: dict[str, Any]
     folder: RunFolder | None
@@ -182,7 +189,7 @@ class Run:
     def train(self) -> Result:
         """To the end, and leave it in its folder."""
         try:
-            with self.tracking:
+            with self.tracking, self.progress:
                 self.tracking.begin(self.recorder.history)
                 loop.train(self.context, self.state, fresh=self.fresh, record=self.recorder)
             return self.finish()
@@ -205,6 +212,7 @@ class Run:
             self.data.train.classes,
             run_dir=None if self.folder is None else self.folder.path,
             audit_rows=self._audit(),
+            label_probabilities=self._probabilities(),
             best_epoch=state.best_epoch,
             cost=cost,
             is_main_process=context.processes.first,
@@ -213,22 +221,36 @@ class Run:
             self.folder.finish(result)
         return result
 
+    def _watched(self) -> list[tuple[Watch, NDArray[np.int64], NDArray[np.int64]]]:
+        """Of those trained on and those held out: what was seen of them, their given labels, their positions."""
+        context, data, recorder = self.context, self.data, self.recorder
+        found = [(recorder.watch, context.labels, data.kept)]
+        if recorder.watch_validation is not None and context.validation is not None and len(data.held):
+            found.append((recorder.watch_validation, context.validation.labels, data.held))
+        return found
+
+    def _probabilities(self) -> NDArray[np.float32]:
+        """Those that label quality goes by, a row an example of the training set."""
+        watched = self._watched()
+        found = np.empty((len(self.data.train), self.context.classes), np.float32)
+        for (_, _, index), probabilities in zip(watched, judged_probabilities(watched), strict=True):
+            found[index] = probabilities
+        return found
+
     def _audit(self) -> Any:
         """One row a training example: what the run knows about its label."""
         context, data, recorder = self.context, self.data, self.recorder
-        held, parts = None, [(context.plain, data.kept)]
-        if recorder.watch_validation is not None and context.validation is not None and len(data.held):
-            held = (recorder.watch_validation, context.validation.labels, data.held)
+        trained, *held = self._watched()
+        parts = [(context.plain, data.kept)]
+        if held and context.validation is not None:
             parts.append((context.validation, data.held))
         same = None  # examples with the very same input as an earlier one; unknown where inputs are not in memory
         if not any(examples.kind == "dataset" for examples, _ in parts):
             same = duplicates((examples.inputs, index) for examples, index in parts)
         table = audit_table(
-            recorder.watch,
-            context.labels,
-            data.kept,
+            *trained,
             data.train.classes,
-            held=held,
+            held=held[0] if held else None,
             ids=data.train.ids,
             opinions=recorder.method.opinions(),
             same=same,
@@ -253,6 +275,7 @@ def prepare(
     resume: bool,
     on_epoch_end: Callable[[dict[str, Any]], None] | None,
     trackers: Sequence[str],
+    progress: bool,
     **settings: Any,
 ) -> Run:
     """A run as `fit` was asked for it, ready to train: begun in its folder, or opened again there."""
@@ -335,7 +358,10 @@ def prepare(
     if unknown and not chosen.estimates_itself:
         estimator = noise_estimation.Estimator(len(part), context.classes, experiment)
     state = RunState(Plan(chosen, estimator))
-    tracking = Tracking(processes, trackers, config, on_epoch_end)
+    epochs = sum(stage.epochs or experiment.epochs for stage in chosen.stages())
+    shown = EpochProgress(epochs, quiet=not (progress and processes.first), every=LINE_EVERY)
+    listeners: list[Callable[[dict[str, Any]], None]] = [] if on_epoch_end is None else [on_epoch_end]
+    tracking = Tracking(processes, trackers, config, [shown, *listeners] if progress else listeners)
     folder = None if run_dir is None else run_dir if isinstance(run_dir, RunFolder) else RunFolder(run_dir)
     recorder = Recorder(
         context,
@@ -346,7 +372,7 @@ def prepare(
         report=tracking,
     )
     made_with = {"versions": versions()} if folder is None else folder.begin(config, recorder, resume)
-    return Run(data, context, state, recorder, tracking, fresh, {**config, **made_with}, folder)
+    return Run(data, context, state, recorder, tracking, shown, fresh, {**config, **made_with}, folder)
 
 
 def build_method(method: str | type[Method] | Method, settings: dict[str, Any]) -> tuple[Method, TrainSettings, str]:
@@ -450,13 +476,7 @@ def check_labels(examples: Examples) -> None:
 
 
 def codes(labels: Any, examples: Examples) -> NDArray[np.int64]:
-    values = np.asarray(labels)
-    if len(values) != len(examples):
-        raise InputError(
-            f"there are {len(values)} labels for {len(examples)} examples: give one label an example",
-            code="labels-length",
-        )
-    return encode_labels(values, examples.classes)[0]
+    return encode_labels(one_each(labels, len(examples)), examples.classes)[0]
 
 
 def embeds_tokens(model: nn.Module | str | Callable[[], nn.Module]) -> bool:

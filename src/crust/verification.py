@@ -12,10 +12,10 @@ from torch import nn
 
 from crust._util import seeding
 from crust._util.atomic_write import remove_drafts
-from crust.audit.accuracy.confident_disagreement import Surest, contradicted, noticed
-from crust.audit.accuracy.estimates_with_intervals import AuditArrays, doubt_by_place, estimate_accuracy
-from crust.audit.accuracy.inject_errors import InjectedErrors, inject_errors
+from crust.audit.accuracy.estimates_with_intervals import AuditArrays, estimate_accuracy
+from crust.audit.accuracy.inject_errors import inject_errors
 from crust.audit.accuracy.verified_file import write_verified
+from crust.audit.noise_rate import noise_rate
 from crust.errors import InputError
 from crust.fitting import as_examples, fit
 from crust.methods import METHODS
@@ -57,11 +57,12 @@ def verify_audit(
         >>> import tempfile
         >>> from crust import data, noise
         >>> digits = data.load("digits", limit=300).train
-        >>> wrong = digits.with_labels(noise.make_noisy_labels(digits.labels, "symmetric:0.3", classes=10).labels)
+        >>> noisy = noise.make_noisy_labels(digits.labels, "symmetric:0.3", classes=10, seed=1)
+        >>> wrong = digits.with_labels(noisy.labels)
         >>> folder = tempfile.mkdtemp()
         >>> _ = fit("mlp", wrong, epochs=6, batch_size=32, learning_rate=0.05, run_dir=folder)
         >>> found = verify_audit(folder, wrong)
-        >>> 0.1 < found["noise_rate"]["value"] < 0.5, (Path(folder) / "verified.json").exists()
+        >>> found["noise_rate"]["low"] < 0.3 < found["noise_rate"]["high"], (Path(folder) / "verified.json").exists()
         (True, True)
     """
     folder = RunFolder(run)
@@ -76,7 +77,11 @@ def verify_audit(
     audit = audit_arrays(table, classes)
     seed = int(config["experiment"]["seed"])
     rng = seeding.numpy_rng(seed, "plants")  # this word and "calibration" below decide what is drawn: they stay
-    errors = inject_errors(audit.doubt, audit.given, audit.suggested, audit.probability, len(classes), rng)
+    first = noise_rate(table, len(classes)).value
+    differ = float((audit.given != audit.suggested).mean())
+    errors = inject_errors(
+        audit.doubt, audit.given, audit.suggested, differ if first is None else first, len(classes), rng
+    )
     with_errors = train.with_labels(errors.labels).subset(errors.kept)
     plain = (
         None
@@ -87,7 +92,8 @@ def verify_audit(
     with second.claimed():
         remove_drafts(folder.verified_path)
         trained, seconds = _train_again(second, config, with_errors, model, val_set, plain, on_epoch_end)
-        found = estimate_from_errors(audit, audit_arrays(trained, classes), errors, classes, seed)
+        draws = seeding.numpy_rng(seed, "calibration")
+        found = estimate_accuracy(audit, audit_arrays(trained, classes), errors, classes, draws)
         found["injected"] = {
             "count": len(errors.injected),
             "share": round(len(errors.injected) / len(audit.given), 5),
@@ -99,26 +105,6 @@ def verify_audit(
     return found
 
 
-def estimate_from_errors(
-    audit: AuditArrays, second: AuditArrays, errors: InjectedErrors, classes: list[Any], seed: int
-) -> dict[str, Any]:
-    """The estimates, from the audits of the run and of the training with injected errors."""
-    injected = np.isin(errors.kept, errors.injected)
-    return estimate_accuracy(
-        audit,
-        second.rows(injected, doubt_by_place(audit.doubt, second.doubt, errors)),
-        audit.given[errors.injected],
-        classes,
-        seeding.numpy_rng(seed, "calibration"),
-        p_injected_is_true=errors.p_injected_is_true,
-        dropped=len(errors.dropped) / len(audit.given),
-        surest=Surest(
-            *contradicted(audit.given, audit.suggested, audit.probability),
-            *noticed(injected, second.given, second.suggested, second.probability),
-        ),
-    )
-
-
 def audit_arrays(table: Any, classes: list[Any]) -> AuditArrays:
     """An audit's table as numbers, in the order of the training set."""
     table = table.sort_values("index")
@@ -127,7 +113,8 @@ def audit_arrays(table: Any, classes: list[Any]) -> AuditArrays:
     if given.isna().any() or suggested.isna().any():
         raise InputError("the audit names classes that the run does not know: train again", code="unknown-class")
     doubt, probability = 1 - table["label_quality"].to_numpy(), table["predicted_prob"].to_numpy()
-    return AuditArrays(doubt, given.to_numpy(np.int64), suggested.to_numpy(np.int64), probability)
+    held = table["is_held_out"].to_numpy(bool)
+    return AuditArrays(doubt, given.to_numpy(np.int64), suggested.to_numpy(np.int64), probability, held)
 
 
 def _check_verifiable(config: dict[str, Any], folder: RunFolder, model: nn.Module | None, val_set: Any) -> None:
@@ -172,6 +159,7 @@ def _train_again(
         run_dir=second,
         resume=True,
         on_epoch_end=on_epoch_end,
+        progress=on_epoch_end is None,
         **experiment,
         **config["settings"],
     )

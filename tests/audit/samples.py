@@ -36,3 +36,18 @@ def audit(n=30, classes=("cat", "dog", "cow"), ids=None, seed=0):
     if ids is not None:
         table.insert(1, "id", pd.Series(list(ids), dtype=object))
     return table
+
+
+def clouds(seed, separation, n=1000, classes=4, width=10):
+    """Points, given labels, true labels."""
+    rng = np.random.default_rng(seed)
+    centres = rng.permutation(np.eye(width)[:classes] * separation)
+    true = rng.integers(0, classes, n)
+    points = (centres[true] + rng.normal(size=(n, width))).astype(np.float32)
+    given = true.copy()
+    for name in range(classes):
+        rate, spread = rng.uniform(0.1, 0.35), rng.dirichlet(np.ones(classes - 1))
+        shares = np.insert(rate * spread, name, 1 - rate)
+        mine = true == name
+        given[mine] = rng.choice(classes, int(mine.sum()), p=shares)
+    return points, given, true

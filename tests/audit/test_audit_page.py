@@ -31,7 +31,8 @@ def calibration():
         for n in range(1, 20)
     ]
     return {
-        "version": 1, "level": 0.9, "examples": 30, "injected": {"count": 3, "share": 0.1, "seed": 0, "seconds": 1.0},
+        "version": 2, "cannot_say": None, "level": 0.9,
+        "examples": 30, "injected": {"count": 3, "share": 0.1, "seed": 0, "seconds": 1.0},
         "noise_rate": estimate(0.25), "classes": CLASSES, "transitions": {}, "curve": curve, "cut": curve[10],
         "notes": ["<b>keep</b> this in mind"],
     }  # fmt: skip

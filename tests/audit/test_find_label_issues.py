@@ -66,7 +66,7 @@ def test_several_labels_an_example_are_refused(what, labels):
 
 
 def test_what_is_no_text_and_no_real_number_is_refused():
-    with pytest.raises(InputError, match=r"label b'\\xff' in row 2 is not UTF-8"):
+    with pytest.raises(InputError, match=r"row 2 of the labels holds b'\\xff', which is not UTF-8"):
         crust.find_label_issues([b"a", b"b", b"\xff", b"a"], features=P)
     with refused("not-numbers"):
         crust.find_label_issues(Y, P + 0j)

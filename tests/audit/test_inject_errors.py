@@ -22,7 +22,8 @@ def audited(n=600, classes=4, rate=0.2, seed=0, knows=1.0):
 
 
 def inject(labels, suggested, doubt, probability, true=None, classes=4, seed=1):
-    return inject_errors(doubt, labels, suggested, probability, classes, np.random.default_rng(seed))
+    rate = float((labels != suggested).mean())
+    return inject_errors(doubt, labels, suggested, rate, classes, np.random.default_rng(seed))
 
 
 @drawn(

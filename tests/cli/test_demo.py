@@ -12,7 +12,8 @@ import pytest
 import torch
 from tests.cli.common import call
 
-from crust.cli import demo_comparison, train_progress
+from crust._util import progress
+from crust.cli import demo_comparison
 from crust.data import Examples
 from crust.runs.folder import RunFolder
 
@@ -146,7 +147,7 @@ def test_a_demo_is_replaced_and_nothing_else(made, here, capsys, monkeypatch):
         def stop(self, line):
             raise KeyboardInterrupt
 
-        patched.setattr(train_progress.EpochProgress, "__call__", stop)
+        patched.setattr(progress.EpochProgress, "__call__", stop)
         assert call("demo --epochs 1 -o out") == 130
     assert "crust: stopped before the demo was finished: start again with crust demo" in capsys.readouterr().err
     assert not (here / "out/report.html").exists()

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from tests.cli.common import call
 
-from crust.cli import train_progress
+from crust._util import progress
 from crust.methods import METHODS
 from crust.runs import recipe
 from crust.training.settings import TrainSettings, split_settings
@@ -45,7 +45,7 @@ def here(made, tmp_path, monkeypatch):
 def test_a_run_leaves_what_it_should(here):
     assert {path.name for path in (here / "run").iterdir()} == {
         ".lock", "audit.parquet", "checkpoint", "config.yaml", "encoding.json", "history.jsonl", "model.safetensors",
-        "noise.npz", "recipe.yaml",
+        "noise.npz", "probabilities.npy", "recipe.yaml",
     }  # fmt: skip
     lines = [json.loads(line) for line in (here / "run/history.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in lines] == [0, 1]
@@ -85,7 +85,7 @@ def test_ctrl_c_says_how_to_go_on(here, capsys, monkeypatch):
             self.finished = line["epoch"] + 1
             raise KeyboardInterrupt
 
-        patched.setattr(train_progress.EpochProgress, "__call__", stop)
+        patched.setattr(progress.EpochProgress, "__call__", stop)
         assert call(f"train {SMALL} --method erm -o stopped") == 130
     shown = capsys.readouterr().err.splitlines()[-1]
     assert shown == "crust: stopped; epoch 1 of 2 is saved, go on with: crust train --resume -o stopped"

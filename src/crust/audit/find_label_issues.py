@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crust._util.foreign import as_array, check_text
 from crust._util.progress import progress_bar
 from crust.audit.duplicates import duplicates
 from crust.audit.label_quality import balanced, class_factors, label_quality
@@ -90,26 +91,20 @@ def find_label_issues(
 
 def _one_each(labels: Any) -> Any:
     """The labels, refused where an example has several or where they cannot be read as text."""
-    if hasattr(labels, "detach"):  # a torch tensor
-        labels = labels.detach().cpu().numpy()
     try:
-        values = np.asarray(labels)
-    except ValueError:  # lists of different lengths
-        values = np.array([[]])
+        labels = values = as_array(labels, "the labels")
+    except InputError as error:
+        if error.code != "ragged":
+            raise
+        values = np.array([[]])  # lists of different lengths
     several = (list, tuple, set, frozenset, dict, np.ndarray)
     if values.ndim != 1 or (values.dtype.kind == "O" and any(isinstance(value, several) for value in values)):
         raise InputError(
             "the labels are not one an example: several labels an example cannot be audited, so give one",
             code="labels-shape",
         )
-    for row, value in enumerate(values if values.dtype.kind in "SO" else ()):
-        if isinstance(value, bytes):
-            try:
-                value.decode()
-            except UnicodeDecodeError:
-                raise InputError(
-                    f"label {bytes(value)!r} in row {row} is not UTF-8: give it as text", code="not-utf8"
-                ) from None
+    if values.dtype.kind in "SUO":
+        check_text(values.tolist(), "the labels")
     return labels
 
 
@@ -165,12 +160,8 @@ def _probabilities(probs: Any) -> NDArray[np.float64]:
 
 def _numbers(values: Any, what: str, n: int | None = None) -> NDArray[np.float64]:
     """A matrix of finite numbers, with as many rows as there are labels."""
-    if hasattr(values, "detach"):  # a torch tensor
-        values = values.detach().cpu().numpy()
+    found = as_array(values, what)
     try:
-        found = np.asarray(values)
-        if found.dtype.kind == "c":
-            raise TypeError("complex numbers")
         found = found.astype(np.float64)
     except (TypeError, ValueError):
         raise InputError(

@@ -87,9 +87,8 @@ def audit_table(
     """
     import pandas as pd
 
-    factors = class_factors(watch.mean(), labels)
     every = [(watch, labels, index), *([] if held is None else [held])]
-    judged = [balanced(one.mean(), factors) for one, _, _ in every]
+    judged = judged_probabilities(every)
     parts = [pd.DataFrame(_part(*one, p, one[0] is not watch)) for one, p in zip(every, judged, strict=True)]
     names = np.empty(len(classes), dtype=object)
     names[:] = list(classes)
@@ -111,6 +110,18 @@ def audit_table(
     if ids is not None:
         table.insert(1, "id", [ids[i] for i in table["index"]])
     return table
+
+
+def judged_probabilities(
+    watched: Sequence[tuple[Watch, NDArray[np.int64], NDArray[np.int64]]],
+) -> list[NDArray[np.float64]]:
+    """What label quality goes by, for each part of the training set: means over the looks, classes balanced.
+
+    Args:
+        watched: watch, given labels and positions of each part; the first is the one that was trained on.
+    """
+    factors = class_factors(watched[0][0].mean(), watched[0][1])
+    return [balanced(watch.mean(), factors) for watch, _, _ in watched]
 
 
 def _part(

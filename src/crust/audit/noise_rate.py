@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 
 LEVEL = 0.9
 FEWEST = 20  # examples that were held out: of fewer nothing is said
-CHANCE = 1.64  # standard errors by which predictions must agree with the labels oftener than by chance
+CHANCE = 2.33  # standard errors by which predictions must agree with the labels oftener than by chance
 BINS = 80  # of the stated probabilities
 RATES = np.linspace(0.0, 0.9, 181)
 SHARPNESS = np.exp(np.linspace(-2.5, 1.5, 17))  # s
@@ -102,6 +102,8 @@ def noise_rate(table: pd.DataFrame, classes: int | None = None, verified: dict[s
 
 def from_verified(found: dict[str, Any]) -> NoiseRate:
     """The one of `crust verify`."""
+    if found["noise_rate"] is None:
+        return NoiseRate(reason=found["cannot_say"], source="crust verify")
     return NoiseRate(**found["noise_rate"], source="crust verify")
 
 

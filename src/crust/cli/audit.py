@@ -190,7 +190,7 @@ def verified_lines(found: dict[str, Any]) -> list[str]:
     Example:
         >>> share = {"value": 0.2, "low": 0.15, "high": 0.25}
         >>> cut = {"threshold": 0.7, "flagged": 30, "precision": share, "recall": share}
-        >>> verified_lines({"cut": cut, "injected": {"count": 50}, "notes": []})[0]
+        >>> verified_lines({"noise_rate": share, "cut": cut, "injected": {"count": 50}, "notes": []})[0]
         'verified with 50 injected errors'
     """
 
@@ -199,6 +199,8 @@ def verified_lines(found: dict[str, Any]) -> list[str]:
 
     count, cut = found["injected"]["count"], found["cut"]
     lines = [f"verified with {count:,} injected errors"]
+    if found["noise_rate"] is None:
+        return [*lines, "no cut is recommended, since the noise rate is not known"]
     if cut is None:
         return [*lines, "no cut is recommended: hardly any label is wrong"]
     lines.append(

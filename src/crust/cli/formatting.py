@@ -8,6 +8,9 @@ import sys
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from crust._util.in_words import duration as duration
+from crust._util.in_words import percent as percent
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -42,32 +45,6 @@ def visible(value: object) -> str:
         'cat�[31m'
     """
     return UNSEEN.sub("\ufffd", str(value))
-
-
-def percent(share: float | None) -> str:
-    """A share as people read it.
-
-    Example:
-        >>> percent(0.5678), percent(None)
-        ('56.8 %', '–')
-    """
-    return "–" if share is None else f"{100 * share:.1f} %"
-
-
-def duration(seconds: float) -> str:
-    """Seconds as people read them.
-
-    Example:
-        >>> duration(3.21), duration(75), duration(7300), duration(900_000)
-        ('3.2 s', '1 min 15 s', '2 h 1 min', '10 days 10 h')
-    """
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    hours = minutes // 60
-    return f"{hours} h {minutes % 60} min" if hours < 100 else f"{hours // 24} days {hours % 24} h"
 
 
 def text_table(

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from crust._util.progress import EpochProgress
 from crust.cli.formatting import StoppedByUser, show_log
 from crust.cli.train_again import CARRIED_OUT
-from crust.cli.train_progress import EpochProgress, print_summary
+from crust.cli.train_progress import print_summary
 from crust.errors import InputError, choices
 from crust.runs import recipe as recipes
 from crust.runs.data import load_data, with_labels
@@ -186,6 +187,7 @@ def train_by_recipe(
                 run_dir=folder,
                 resume=resume,
                 on_epoch_end=progress,
+                progress=False,  # shown here already
                 trackers=options.get("trackers", ()),
                 **settings,
             )

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
+from crust._util.progress import EpochProgress
 from crust.cli.audit import verified_lines
 from crust.cli.formatting import StoppedByUser, duration, show_log
-from crust.cli.train_progress import EpochProgress
 from crust.errors import InputError
 
 

@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crust._util.foreign import as_array, decoded, whole_numbers
 from crust.data import matrix_io, table_io
 from crust.errors import InputError, choices
 
 log = logging.getLogger("crust.data")
+
+MOST_CLASSES = 1_000_000  # where labels are numbers of classes that nobody has named
 
 
 def encode_labels(
@@ -95,9 +98,26 @@ def read_labels(
         plain = _plain_labels(values, where)
         if plain.dtype.kind == "U":
             raise InputError(f"{where} holds text: say which classes there are", code="labels-type")
+        if plain.max() >= max(MOST_CLASSES, n):
+            raise InputError(
+                f"label {plain.max()} in row {plain.argmax()} of {where} is no number of a class: give names as text",
+                code="label-range",
+            )
         classes = list(range(int(plain.max()) + 1))
     codes, _ = encode_labels(values, classes, where)
     return codes if rows is None else codes[rows]
+
+
+def one_each(values: Any, n: int, where: str = "the labels") -> NDArray[Any]:
+    """Whatever was given as labels as an array of n, whose values are not looked at."""
+    found = as_array(values, where)
+    if found.ndim == 0:
+        raise InputError(f"{where} are one value: give one label an example", code="labels-shape")
+    if len(found) != n:
+        raise InputError(
+            f"there are {len(found)} labels for {n} examples: give one label an example", code="labels-length"
+        )
+    return found
 
 
 def check_classes(labels: NDArray[np.int64], classes: Sequence[Any], where: str = "the labels") -> None:
@@ -123,10 +143,7 @@ def check_codes(labels: Any, n: int, classes: int, where: str = "the labels") ->
             f"{where} are text, such as {codes[0].item()!r}: give numbers from 0 to {classes - 1}", code="labels-type"
         )
     codes = codes.astype(np.int64)
-    if len(codes) != n:
-        raise InputError(
-            f"there are {len(codes)} labels for {n} examples: give one label an example", code="labels-length"
-        )
+    one_each(codes, n, where)
     _refuse_outside(codes, classes, where)
     return codes
 
@@ -229,9 +246,7 @@ def _read_keyed(
 
 def _plain_labels(values: Any, where: str) -> NDArray[Any]:
     """One-dimensional labels as int64, bool or text, without missing ones."""
-    if hasattr(values, "detach"):  # a torch tensor
-        values = values.detach().cpu().numpy()
-    found = np.asarray(values)
+    found = as_array(values, where)
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
     if found.ndim != 1:
@@ -243,22 +258,14 @@ def _plain_labels(values: Any, where: str) -> NDArray[Any]:
     kind = found.dtype.kind
     if kind == "O":
         return _plain_labels(_from_objects(found, where), where)
-    if kind == "S":
-        found, kind = np.char.decode(found, "utf-8"), "U"
-    if kind == "U":
+    if kind in "SU":
+        found = decoded(found, where)
         _refuse_missing_labels(np.char.strip(found) == "", where)
         return found
     if kind == "f":
         _refuse_missing_labels(np.isnan(found), where)
-        bad = np.flatnonzero(np.isinf(found) | (found != np.round(found)))
-        if bad.size:
-            raise InputError(
-                f"label {found[bad[0]]:g} in row {bad[0]} of {where} is not a whole number: use whole numbers or text",
-                code="labels-type",
-            )
-        return found.astype(np.int64)
-    if kind in "iu":
-        return found.astype(np.int64)
+    if kind in "fiu":
+        return whole_numbers(found, where)
     if kind != "b":
         raise InputError(f"{where} hold {found.dtype}: use whole numbers or text", code="labels-type")
     return found
@@ -273,9 +280,10 @@ def _from_objects(found: NDArray[Any], where: str) -> NDArray[Any]:
     texts = np.array([isinstance(v, (str, bytes)) for v in found])
     if texts.any() and not texts.all():
         raise InputError(f"{where} mix text and numbers: use one of them", code="labels-type")
-    plain = np.array(found.tolist())
+    plain = as_array(found.tolist(), where)
     if plain.dtype.kind == "O":
-        raise InputError(f"{where} hold {type(found[0]).__name__}: use whole numbers or text", code="labels-type")
+        kind = "numbers of more than 64 bits" if isinstance(found[0], int) else type(found[0]).__name__
+        raise InputError(f"{where} hold {kind}: use whole numbers or text", code="labels-type")
     return plain
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from crust._util.foreign import check_regular, path_of
 from crust.data import cifar, digits, image_folder, npz_dataset, table_dataset, webvision
 from crust.data.examples import Bundle, Examples
 from crust.data.matrix_io import TABLES
@@ -104,7 +105,7 @@ def load_new(
         >>> len(load_new("digits", bundle.encoding))
         500
     """
-    path, form = Path(spec), encoding["format"]
+    path, form = path_of(spec, "the data"), encoding["format"]
     if str(spec) in NAMES and not path.exists():
         if str(spec) == "webvision" and form == "images":  # not all its training images for the sake of these
             found: Examples | None = webvision.load_validation(
@@ -145,7 +146,7 @@ def _load(
     skip_broken: bool,
     limit: int | None,
 ) -> Bundle:
-    path = Path(spec)
+    path = path_of(spec, "the data")
     if str(spec) == "digits":
         return digits.load_digits(limit)
     if str(spec) == "webvision":
@@ -171,6 +172,7 @@ def _check_path(path: Path, spec: str | Path) -> None:
         raise InputError(
             f"there is no file or folder {spec}: check the path, or use one of {', '.join(NAMES)}", code="missing-file"
         )
+    check_regular(path)
     if not path.is_dir() and path.suffix.lower() not in suffixes:
         raise InputError(
             f"cannot train on {spec}: give a folder, or a file ending in one of {', '.join(suffixes)}", code="file-type"

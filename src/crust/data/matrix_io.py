@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from crust._util.foreign import check_regular, decoded, whole_numbers
 from crust.data import table_io
 from crust.errors import InputError, choices
 
@@ -172,6 +173,7 @@ def reading(path: Path) -> Iterator[None]:
         raise InputError(f"{path} is a folder: give a file ending in one of {', '.join(SUFFIXES)}", code="not-a-file")
     if not path.exists():
         raise InputError(f"there is no file {path}: check the path", code="missing-file")
+    check_regular(path)
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"cannot read {path}: its name must end in one of {', '.join(SUFFIXES)}", code="file-type")
     if path.is_file() and path.stat().st_size == 0:
@@ -212,18 +214,8 @@ def _checked_matrix(values: np.ndarray, name: str) -> np.ndarray:
 def _checked_names(values: np.ndarray, name: str) -> np.ndarray:
     """Group names as int64 or text; whole numbers stored as floats are taken for what they are."""
     kind = values.dtype.kind
-    if kind == "S":
-        return np.char.decode(values, "utf-8")
-    if kind == "U":
-        return np.asarray(values)
-    if kind in "biu":
-        return np.asarray(values, dtype=np.int64)
-    if kind == "f":
-        bad = np.flatnonzero(~np.isfinite(values) | (values != np.round(values)))
-        if bad.size:
-            raise InputError(
-                f"group {values[bad[0]]} in row {bad[0]} of {name} is not a whole number: use whole or text",
-                code="groups-type",
-            )
-        return np.asarray(values).astype(np.int64)
+    if kind in "SU":
+        return decoded(values, name)
+    if kind in "biuf":
+        return whole_numbers(values, name, "group")
     raise InputError(f"{name} holds {values.dtype}: give group names as whole numbers or text", code="groups-type")

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crust._util.foreign import as_array, as_float32, as_tensor, check_tensor
 from crust.data.examples import Bundle, Examples
-from crust.data.labels import check_classes, encode_labels
+from crust.data.labels import check_classes, encode_labels, one_each
 from crust.data.matrix_io import open_npz, reading
 from crust.errors import InputError
 
@@ -54,11 +55,7 @@ def from_arrays(
     if y is None:
         codes, names = np.full(len(inputs), -1, np.int64), list(classes or [])
     else:
-        if len(y) != len(inputs):
-            raise InputError(
-                f"there are {len(y)} labels for {len(inputs)} examples: give one label an example", code="labels-length"
-            )
-        codes, names = encode_labels(y, classes, where)
+        codes, names = encode_labels(one_each(y, len(inputs), where), classes, where)
     if mean is None and normalise:
         mean, std = _statistics(inputs)
     scale = (None, None) if mean is None or std is None else (tuple(mean), tuple(std))
@@ -171,7 +168,9 @@ def _inputs(x: Any) -> tuple[Any, Any]:
     import torch
 
     first = isinstance(x, torch.Tensor)
-    array: Any = x.detach() if first else np.asarray(x)
+    if first:
+        check_tensor(x, "the inputs")
+    array: Any = x.detach() if first else as_array(x, "the inputs")
     if array.ndim not in (2, 3, 4) or 0 in tuple(array.shape):
         raise InputError(
             f"the inputs have shape {tuple(array.shape)}: give (n, d) features, or images (n, height, width, channels)",
@@ -180,7 +179,7 @@ def _inputs(x: Any) -> tuple[Any, Any]:
     if not first:
         if array.dtype.kind not in "biuf":
             raise InputError(f"the inputs hold {array.dtype}, not numbers: give numbers", code="array-type")
-        array = torch.from_numpy(_as_torch_type(_channels_last(array)))
+        array = as_tensor(_as_torch_type(_channels_last(array)))
         if array.ndim == 4:
             array = array.permute(0, 3, 1, 2)
     elif array.ndim == 3:
@@ -190,13 +189,7 @@ def _inputs(x: Any) -> tuple[Any, Any]:
         array = array.contiguous(memory_format=torch.channels_last)
         if array.dtype == torch.uint8:
             return array, "images"
-    array = array.to(torch.float32)  # keeps the layout
-    bad = ~torch.isfinite(array.flatten(1)).all(dim=1)
-    if bad.any():
-        raise InputError(
-            f"row {int(bad.int().argmax())} of the inputs holds values that are no numbers: fill them in",
-            code="not-finite",
-        )
+    array = as_float32(array, "the inputs")  # keeps the layout
     return array, "images" if array.ndim == 4 else "features"
 
 
@@ -221,7 +214,8 @@ def _as_torch_type(array: NDArray[Any]) -> NDArray[Any]:
         return array.astype(array.dtype.newbyteorder("="), copy=False)
     if array.ndim > 2 and array.dtype.kind in "iu" and array.min() >= 0 and array.max() <= 255:
         return array.astype(np.uint8)
-    return array.astype(np.float32)
+    found: NDArray[Any] = as_float32(array, "the inputs")
+    return found
 
 
 def _statistics(inputs: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:

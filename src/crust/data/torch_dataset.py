@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crust.data.examples import Examples
-from crust.data.labels import check_classes, encode_labels
+from crust.data.labels import check_classes, encode_labels, one_each
 from crust.data.npz_dataset import from_arrays
 from crust.errors import InputError
 
@@ -46,11 +46,7 @@ def from_dataset(dataset: Any, labels: Any = None, classes: Sequence[Any] | None
     given = labels is not None
     if not given:
         labels = _own_labels(dataset)
-    if len(labels) != len(dataset):
-        raise InputError(
-            f"there are {len(labels)} labels for {len(dataset)} examples: give one label an example",
-            code="labels-length",
-        )
+    labels = one_each(labels, len(dataset))
     if classes is None:
         classes = _own_classes(dataset)
     codes, names = encode_labels(labels, classes)

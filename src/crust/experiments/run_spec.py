@@ -75,6 +75,7 @@ def train_spec(
         run_dir=folder,
         resume=True,
         on_epoch_end=report,
+        progress=False,
         keep_every=keep_every,
         workers=workers,
         top=5 if spec.get("tests") else None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -10,8 +10,16 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, SequentialSampler
 
-from crust._util.torch_modules import device_of, evaluate_batches, forward_logits, last_linear, slice_batch
+from crust._util.torch_modules import (
+    device_of,
+    evaluate_batches,
+    forward_logits,
+    inputs_in,
+    last_linear,
+    slice_batch,
+)
 from crust.errors import InputError, choices
 from crust.gradients.per_example import (
     LOSSES,
@@ -27,7 +35,7 @@ KINDS = ("logits", "features", "exact")
 
 def proxies(
     model: nn.Module,
-    batches: Iterable[tuple[Any, Any]],
+    batches: Iterable[Any],
     labels: Any,
     *,
     kind: str = "logits",
@@ -47,7 +55,8 @@ def proxies(
     Args:
         model: any network that returns logits, or an object with `.logits`.
         batches: pairs of inputs and their positions in the dataset, in any order; a position that comes twice counts
-            once, as it came first.
+            once, as it came first. Or a DataLoader that goes through the dataset in its order: of (x, labels) or of
+            a mapping the inputs are taken.
         labels: the given label of every example in the dataset, as numbers from 0; any number for a scalar output.
         kind: `logits`: the gradient at the last layer's output, p - y for cross-entropy and f - y for the squared
             loss; `features`: the gradient at its input, (p - y) W; `exact`: over all parameters that are trained, for
@@ -120,9 +129,24 @@ def proxies(
             columns.pop("probabilities", None)
         table.write(index, {name: value.cpu().numpy() for name, value in columns.items()})
 
-    pieces = _checked_pieces(batches, len(y), step)
+    pieces = _checked_pieces(_in_order(batches) if isinstance(batches, DataLoader) else batches, len(y), step)
     evaluate_batches(model, pieces, write, device=place, train_mode=train_mode, autocast=autocast, forward=forward)
     return table.seen() if partial else table.complete()
+
+
+def _in_order(loader: DataLoader[Any]) -> Iterator[tuple[Any, np.ndarray]]:
+    """The inputs of a loader's batches, and their positions."""
+    if not isinstance(getattr(loader, "sampler", None), SequentialSampler):
+        raise InputError(
+            "the loader does not go through its dataset in order: give one with shuffle=False and no sampler",
+            code="loader-order",
+        )
+    first = 0
+    for batch in loader:
+        x = inputs_in(batch)
+        n = len(next(iter(x.values())) if isinstance(x, Mapping) else x)
+        yield x, np.arange(first, first + n)
+        first += n
 
 
 def _checked_pieces(batches: Iterable[tuple[Any, Any]], n: int, step: int | None) -> Iterator[tuple[Any, np.ndarray]]:

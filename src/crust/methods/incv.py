@@ -18,12 +18,17 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from crust._util import seeding
-from crust.audit.accuracy.confident_disagreement import most_confident
 from crust.training.context import Context
 from crust.training.epoch_scaling import scaled
 from crust.training.losses import cross_entropy, small_loss
 from crust.training.method import Batch, Known, Method, Output, Selection, Settings, Stage
-from crust.training.noise_estimation import NoiseType, confusion, rate_from_agreement, type_from_confusion
+from crust.training.noise_estimation import (
+    NoiseType,
+    confusion,
+    most_confident,
+    rate_from_agreement,
+    type_from_confusion,
+)
 
 SELECTED, CANDIDATE, DISCARDED = 0, 1, 2
 

@@ -47,7 +47,7 @@ def audit_page(
         audit: a row an example, as `audit_table` or `crust.audit_labels` give it.
         classes: the classes in their order; None takes the different labels, sorted.
         looks: how the examples are shown (`crust.report.previews`).
-        calibration: what `calibration.json` holds.
+        calibration: what `verified.json` holds.
         name: what was audited, such as the folder of the run.
         without: why there are no pictures or rows, where there are none.
         progress: called now and then with the number of pictures or rows that are done.
@@ -80,7 +80,7 @@ def audit_page(
         data=packed,
         classes=classes,
         summary=" ".join(_summary(audit, counts, calibration, run)),
-        trust=None if calibration is None else _trust(calibration),
+        trust=None if calibration is None or calibration["noise_rate"] is None else _trust(calibration),
         matrix=_matrix(counts) if few else None,
         pairs=[] if few else _pairs(counts),
         by_class=_classes(audit.assign(given_label=given, predicted_label=better), counts, classes),
@@ -103,6 +103,8 @@ def _summary(
     if calibration is None:
         if run:
             yield "How many of the suspects are wrong indeed is not measured yet: crust verify RUN does it."
+        return
+    if calibration["noise_rate"] is None:
         return
     cut = calibration.get("cut")
     yield (

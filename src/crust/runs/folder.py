@@ -53,6 +53,7 @@ class RunFolder:
     | spec.json | the specification, of a run of `crust reproduce` | " |
     | history.jsonl, checkpoint/ | a line an epoch; all that is needed to go on | after every epoch |
     | model.safetensors, audit.parquet | the model that is kept; one row a training example | at the end |
+    | probabilities.npy | those of all classes that the audit goes by, a row a training example | " |
     | verified.json, verification/ | how far the audit can be trusted; the training that says so | `crust verify` |
     | review.sqlite | the decisions of people | `crust review` |
     | report.html, moves.csv, corrected.* | the page; files to move; corrected labels | `crust report`, `apply` |
@@ -73,6 +74,7 @@ class RunFolder:
         self.checkpoint_dir = self.path / "checkpoint"
         self.model_path = self.path / "model.safetensors"
         self.audit_path = self.path / "audit.parquet"
+        self.probabilities_path = self.path / "probabilities.npy"
         self.recipe_path = self.path / "recipe.yaml"
         self.encoding_path = self.path / "encoding.json"
         self.noise_path = self.path / "noise.npz"
@@ -378,19 +380,20 @@ class RunFolder:
                 f"the run in {self} had another model: {str(error).splitlines()[0]}", code="other-model"
             ) from None
 
-    def finish(self, result: Result) -> None:
+    def finish(self, result: Result, weights: bool = True) -> None:
         """Leave the kept model and the audit; and what was found out about the noise, beside the settings."""
+        import numpy as np
         from safetensors.torch import save
 
-        trained = result.model.state_dict()
-        weights = {name: value.detach().to("cpu", copy=True).contiguous() for name, value in trained.items()}
-        content = save(weights)
-        if not self.model_path.is_file() or self.model_path.read_bytes() != content:
-            self.audit_path.unlink(
-                missing_ok=True
-            )  # of an earlier epoch: it says that a run is finished, and goes first
-            write_atomic(self.model_path, content)
+        if weights:
+            trained = result.model.state_dict()
+            content = save({name: value.detach().to("cpu", copy=True).contiguous() for name, value in trained.items()})
+            if not self.model_path.is_file() or self.model_path.read_bytes() != content:
+                self.audit_path.unlink(missing_ok=True)  # of an earlier epoch: it says that a run is finished
+                write_atomic(self.model_path, content)
         self._write_config(result.config)
+        if result.label_probabilities is not None:
+            write_atomic(self.probabilities_path, partial(np.save, arr=result.label_probabilities))
         buffer = BytesIO()
         result.audit().to_parquet(buffer)
         write_atomic(self.audit_path, buffer.getvalue())

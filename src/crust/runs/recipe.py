@@ -7,15 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from crust.errors import InputError, choices
 
 FILED = {"cifar10", "cifar100", "webvision"}  # datasets with a name and files
 FOLDER = Path(__file__).parent / "recipes"
-# What belongs to the command line; everything else in a recipe is a setting of the experiment or of the method.
-OPTIONS = (
-    "data", "data_dir", "test", "label_column", "text_column", "image_size", "limit", "skip_broken", "labels",
-    "true_labels", "noise", "model", "method", "validation", "augment", "trackers",
-)  # fmt: skip
 
 
 def recipe_names() -> list[str]:
@@ -25,22 +22,66 @@ def recipe_names() -> list[str]:
 
 def read_recipe(recipe: str | Path) -> dict[str, Any]:
     """A recipe from a file, or one of ours by name."""
-    import yaml
+    from crust._util.foreign import check_regular, parse_yaml, path_of
 
     path = Path(recipe)
     if path.suffix.lower() not in (".yaml", ".yml"):
         path = FOLDER / f"{choices(str(recipe), [*recipe_names(), 'FILE.yaml'], 'recipe')}.yaml"
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+        check_regular(path_of(path, "the recipe"))
+        found = parse_yaml(path.read_bytes())
     except OSError as error:
         raise InputError(
             f"cannot read the recipe {path}: {(error.strerror or str(error)).lower()}", code="cannot-read"
         ) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{path} is no YAML: {' '.join(str(error).split())}", code="bad-yaml") from None
     if not isinstance(found, dict):
         raise InputError(f"{path} is no recipe: write one setting a line, such as epochs: 120", code="bad-recipe")
-    return {str(name): value for name, value in found.items()}
+    return checked_options({str(name): value for name, value in found.items()}, str(path))
+
+
+class _Options(BaseModel):
+    """What belongs to the command line; everything else in a recipe is a setting, checked where it is used."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+    data: str | None = None
+    data_dir: str | None = None
+    test: str | None = None
+    label_column: str | None = None
+    text_column: str | None = None
+    image_size: int | None = None
+    limit: int | None = None
+    skip_broken: bool | None = None
+    labels: str | None = None
+    true_labels: str | None = None
+    noise: str | None = None
+    model: str | None = None
+    method: str | None = None
+    validation: float | None = None
+    augment: bool | None = None
+    trackers: list[str] | None = None
+
+
+OPTIONS = tuple(_Options.model_fields)
+KINDS = {"string": "a text", "list": "a list", "bool": "true or false", "int": "a whole number", "float": "a number"}
+
+
+def checked_options(found: dict[str, Any], where: str) -> dict[str, Any]:
+    """The same, refused in a sentence where an option is of another kind than it must be."""
+    try:
+        _Options.model_validate(found)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name, kind = str(first["loc"][0]), first["type"].split("_")[0]
+        raise InputError(
+            f"{name} in {where} is {first['input']!s:.80}: give {KINDS.get(kind, 'something else')}",
+            code="bad-recipe",
+        ) from None
+    return found
 
 
 def parse_settings(words: Iterable[str]) -> dict[str, Any]:
@@ -54,7 +95,7 @@ def parse_settings(words: Iterable[str]) -> dict[str, Any]:
         ...
         crust.errors.InputError: --set fraction has no value: write --set fraction=VALUE
     """
-    import yaml
+    from crust._util.foreign import parse_yaml
 
     found = {}
     for word in words:
@@ -63,8 +104,8 @@ def parse_settings(words: Iterable[str]) -> dict[str, Any]:
         if not equals or not name:
             raise InputError(f"--set {word} has no value: write --set {name or 'NAME'}=VALUE", code="missing-value")
         try:
-            found[name] = yaml.safe_load(value)
-        except yaml.YAMLError:
+            found[name] = parse_yaml(value)
+        except ValueError:
             found[name] = value
         if found[name] is False and value.strip().lower() in ("no", "off"):
             found[name] = value.strip()  # a word such as that of mixed_precision; pydantic knows it as false too

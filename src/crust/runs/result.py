@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from crust._util.in_words import duration, percent
+from crust._util.torch_modules import forward_logits
 from crust.audit.noise_rate import NoiseRate, noise_rate
 from crust.data import Examples, batches, from_arrays, from_texts, from_tokens
 from crust.data.text import is_text
@@ -22,9 +26,9 @@ from crust.training.evaluation import probabilities_of
 from crust.training.recorder import History
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(repr=False)
 class Result:
-    """What training leaves: the model, its history, and what it knows about the labels.
+    """What training leaves: the model, its history, and what it knows about the labels. Shown, it is six lines.
 
     Example:
         >>> from crust import data
@@ -43,6 +47,7 @@ class Result:
     classes: list[Any]
     run_dir: Path | None = None
     audit_rows: Any = None  # a pandas DataFrame; None: it is in the run's folder
+    label_probabilities: NDArray[np.float32] | None = None  # so
     best_epoch: int | None = None  # after how many epochs the weights were as in the kept model
     cost: dict[str, Any] = dataclasses.field(default_factory=dict)  # passes forward and backward, seconds by part
     is_main_process: bool = True
@@ -54,6 +59,121 @@ class Result:
         if self.run_dir is None or not RunFolder(self.run_dir).audit_path.exists():
             raise InputError("this run has kept no audit: train it to the end", code="no-audit")
         return RunFolder(self.run_dir).audit()[0]
+
+    def probabilities(self) -> NDArray[np.float32]:
+        """What the audit goes by: (n, classes), a row a training example, the columns in the order of `classes`.
+
+        Averaged over the run, with the classes balanced: what other tools of label quality call `pred_probs`. Those of
+        the examples that were held out are out of sample, the others come from a network that was trained on them.
+        """
+        if self.label_probabilities is None:
+            path = None if self.run_dir is None else RunFolder(self.run_dir).probabilities_path
+            if path is None or not path.is_file():
+                raise InputError("this run has kept no probabilities: train it to the end", code="no-audit")
+            self.label_probabilities = np.load(path, allow_pickle=False)
+        return self.label_probabilities.copy()
+
+    def deployable(self) -> nn.Module:
+        """The network with the normalisation of its inputs in front, in eval mode: takes what was given to `fit`.
+
+        Arrays are standardised by `fit`, column by column or channel by channel, so that `model` alone is not what
+        predicts. Images are tensors (n, channels, height, width), pixels as they were: uint8, or floats. Of texts the
+        network takes token ids.
+
+        Example:
+            >>> from crust.fitting import fit
+            >>> x = np.random.default_rng(0).normal(5, 3, (60, 4)).astype(np.float32)
+            >>> result = fit("mlp", (x, (x[:, 0] > 5).astype(int)), method="erm", epochs=2)
+            >>> logits = result.deployable()(torch.from_numpy(x))
+            >>> bool((logits.argmax(1).numpy() == result.predict(x)).all())
+            True
+        """
+        return Deployable(self.model, self.config.get("inputs") or {}).eval()
+
+    def save(self, folder: str | Path) -> Path:
+        """Leave the model, the history and the audit in a folder, which `crust.load` opens.
+
+        Networks that have `save_pretrained` are saved by it, with the names of the classes where they have none yet, so
+        that their own `from_pretrained` opens them.
+
+        Args:
+            folder: made where it is not there; it must not hold a run.
+        """
+        place = RunFolder(folder)
+        if place.config_path.exists():
+            raise InputError(f"{place} holds a run already: choose another folder", code="run-exists")
+        if self.is_main_process:
+            place.path.mkdir(parents=True, exist_ok=True)
+            own: Any = self.model
+            if hasattr(own, "save_pretrained"):
+                config: Any = getattr(own, "config", None)
+                names = getattr(config, "id2label", None)
+                if names == {i: f"LABEL_{i}" for i in range(len(self.classes))}:
+                    config.id2label = {i: str(name) for i, name in enumerate(self.classes)}
+                    config.label2id = {name: i for i, name in config.id2label.items()}
+                own.save_pretrained(place.path)
+            self.history.save(place.history_path)
+            place.finish(self, weights=not hasattr(own, "save_pretrained"))
+        return place.path
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name}: {text}" for name, text in self._summary().items())
+
+    def _repr_html_(self) -> str:
+        rows = (
+            f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(text)}</td></tr>'
+            for name, text in self._summary().items()
+        )
+        return f"<table>{''.join(rows)}</table>"
+
+    def _summary(self) -> dict[str, str]:
+        """Six lines: what was trained, on what, how well, what is wrong with the labels, how long, what next."""
+        config, lines = self.config, self.history.lines
+        inputs = config.get("inputs") or {}
+        shape = "x".join(map(str, inputs.get("shape") or ()))
+        table = self.audit_rows if self.audit_rows is not None else self._audit_or_none()
+        kept = next((line for line in lines if line["epoch"] + 1 == self.best_epoch), lines[-1] if lines else {})
+        measured = [
+            f"{percent(kept[key])} on {where}"
+            for key, where in (
+                ("test_accuracy", "the test set"),
+                ("val_accuracy", "held-out labels, noisy as they are"),
+            )
+            if kept.get(key) is not None
+        ]
+        seconds = self.cost.get("seconds") or {}
+        seconds = [seconds] if seconds else [line.get("seconds", {}) for line in lines]
+        took = sum(value for part in seconds for name, value in part.items() if name != "selection")  # in the epoch
+        passes = sum((lines[-1].get("passes") or {}).values()) if lines else 0
+        folder = None if self.run_dir is None else shlex.quote(str(self.run_dir))
+        issues = "unknown: the run has left no audit"
+        if table is not None:
+            issues = f"{int(table['is_label_issue'].sum()):,} of {len(table):,} labels"
+            issues += f" ({percent(float(table['is_label_issue'].mean()))}), in result.audit()"
+        what = (
+            f"{shape} features"
+            if inputs.get("kind") == "features"
+            else f"{inputs.get('kind', 'inputs')} {shape}".strip()
+        )
+        n = "" if table is None else f"{len(table):,} examples, "
+        where = "" if self.best_epoch is None else f" (the model of epoch {self.best_epoch})"
+        return {
+            "method": f"{config.get('method')}, {config.get('model')} with {config.get('parameters', 0):,} parameters, "
+            f"{len(lines)} epoch{'s' * (len(lines) != 1)}",
+            "data": f"{n}{what}, {len(self.classes)} classes",
+            "accuracy": (", ".join(measured) or "not measured: give a test_set") + (where if measured else ""),
+            "label issues": issues,
+            "time": f"{duration(took)}, {passes:,} passes of an example through the network",
+            "next": f"crust report {folder}, or crust review {folder}"
+            if folder
+            else 'result.audit().sort_values("label_quality") has the worst labels first',
+        }
+
+    def _audit_or_none(self) -> Any:
+        try:
+            return self.audit()
+        except InputError:
+            return None
 
     def noise_rate(self) -> NoiseRate:
         """The share of wrong labels with its interval, or why there is none; once asked, that of `crust verify`."""
@@ -94,12 +214,36 @@ class Result:
         return self.history.accuracy()
 
 
+class Deployable(nn.Module):
+    """A network behind the normalisation that its training had."""
+
+    def __init__(self, model: nn.Module, inputs: dict[str, Any]):
+        super().__init__()
+        self.model = model
+        images = inputs.get("kind") == "images"
+        for name in ("mean", "std"):
+            values = inputs.get(name)
+            tensor = None if values is None else torch.tensor(values, dtype=torch.float32)
+            self.register_buffer(name, tensor.view(-1, 1, 1) if tensor is not None and images else tensor)
+
+    def forward(self, x: Any) -> torch.Tensor:
+        """Logits."""
+        if isinstance(x, torch.Tensor) and x.dtype == torch.uint8:
+            x = x.float() / 255
+        return forward_logits(self.model, x if self.mean is None else (x - self.mean) / self.std)
+
+    def extra_repr(self) -> str:
+        """What is done before the network."""
+        return "inputs as they are" if self.mean is None else "inputs standardised: (x - mean) / std"
+
+
 def load(run_dir: str | Path, model: nn.Module | None = None) -> Result:
     """A finished run again: the kept model, the history, the audit.
 
     Args:
         run_dir: the run's folder.
-        model: a network of the same kind, where the run was given one of the user's own.
+        model: a network of the same kind, where the run was given one of the user's own; with its weights, where
+            `Result.save` has left them in parts or as an adapter, which its own `from_pretrained` opens.
 
     Returns:
         The result, ready to predict. Opening it runs no code from the folder.
@@ -115,7 +259,10 @@ def load(run_dir: str | Path, model: nn.Module | None = None) -> Result:
         True
     """
     folder = RunFolder(run_dir)
-    config, weights = folder.config(), folder.weights()
+    config = folder.config()
+    # Saved by save_pretrained in parts, or as an adapter: then the network that was opened has its weights.
+    there = model is not None and not folder.model_path.is_file() and any(folder.path.glob("*.safetensors*"))
+    weights = {} if there else folder.weights()
     if model is None:
         if not config["built"]:
             raise InputError(
@@ -124,8 +271,13 @@ def load(run_dir: str | Path, model: nn.Module | None = None) -> Result:
             )
         shape = tuple(config["inputs"]["shape"])
         model = build_model(config["model"], in_shape=shape, classes=len(config["classes"]))
+    named = {} if there else model.state_dict()
+    for name in named.keys() - weights.keys():  # save_pretrained writes weights that are tied once
+        twin = next((one for one in weights if one in named and named[one].data_ptr() == named[name].data_ptr()), None)
+        if twin is not None:
+            weights[name] = weights[twin]
     try:
-        model.load_state_dict(weights)
+        model.load_state_dict(weights, strict=not there)
     except RuntimeError as error:
         raise InputError(
             f"the weights in {folder} do not fit the model: {str(error).splitlines()[0]}", code="other-model"

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from crust._util.foreign import check_text, decoded
 from crust.errors import InputError, choices
 
 if TYPE_CHECKING:
@@ -286,10 +287,8 @@ def check_groups(groups: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int64]] 
         )
     if isinstance(values, list):
         values = _of_one_kind(values)
-    elif values.dtype.kind == "U":
-        values = values.tolist()
-    elif values.dtype.kind == "S":
-        values = _decoded(values.tolist())
+    elif values.dtype.kind in "SU":
+        values = decoded(values, "groups").tolist()
     if isinstance(values, list):
         # A million strings: a dict finds their codes several times faster than sorting them all
         ordered = sorted(set(values))
@@ -330,10 +329,9 @@ def _of_one_kind(values: list[Any]) -> NDArray[Any] | list[str]:
     """An array for a list of numbers or booleans, a list for one of strings."""
     _refuse_missing_groups([row for row, value in enumerate(values) if _is_missing(value)])
     kinds = {type(value) for value in values}
-    if kinds == {str}:
-        return values
-    if kinds == {bytes}:
-        return _decoded(values)
+    if kinds in ({str}, {bytes}):
+        check_text(values, "groups")
+        return [value.decode() if isinstance(value, bytes) else value for value in values]
     if kinds == {bool}:
         return np.array(values, dtype=bool)
     if kinds == {int}:
@@ -348,15 +346,6 @@ def _of_one_kind(values: list[Any]) -> NDArray[Any] | list[str]:
     raise InputError(
         f"groups has names of type {names}: use only strings, only integers or only booleans", code="group-type"
     )
-
-
-def _decoded(values: list[bytes]) -> list[str]:
-    try:
-        return [value.decode() for value in values]
-    except UnicodeDecodeError:
-        raise InputError(
-            "groups holds bytes that are not UTF-8: decode them to strings first", code="not-utf8"
-        ) from None
 
 
 def _is_missing(value: Any) -> bool:
@@ -431,10 +420,10 @@ def check_options(
         algorithm=choices(algorithm, ALGORITHMS, "algorithm"),
         metric=choices(metric, METRICS, "metric"),
         device=check_device(device),
-        threads=None if threads is None else _whole_number(threads, "threads", 1),
+        threads=None if threads is None else whole_number(threads, "threads", 1),
         memory_limit=None if memory_limit is None else parse_bytes(memory_limit, "memory_limit"),
         epsilon=_check_epsilon(epsilon),
-        seed=_whole_number(seed, "seed", 0),
+        seed=whole_number(seed, "seed", 0),
     )
 
 
@@ -488,7 +477,7 @@ def parse_bytes(size: Any, what: str = "the size") -> int:
     return count
 
 
-def _whole_number(value: Any, what: str, least: int) -> int:
+def whole_number(value: Any, what: str, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise InputError(
             f"{what} is {_as_typed(value)}, but it must be a whole number of at least {least}", code="whole-number"

@@ -23,9 +23,10 @@ from crust.selection.greedi import greedi
 from crust.selection.greedi_files import select_files
 from crust.selection.greedy import Greedy, Room
 from crust.selection.greedy_torch import greedy_on_device
-from crust.selection.input_checks import Options, check_groups, check_options
+from crust.selection.input_checks import Options, check_groups, check_options, whole_number
 from crust.selection.lazy_stochastic import lazy, stochastic
 from crust.selection.npy_shards import are_files, mapped_file
+from crust.selection.sampled_centrality import SMALL, sample_size, sampled_means
 from crust.selection.sieve_streaming import sieve
 
 log = logging.getLogger("crust")
@@ -122,6 +123,8 @@ def centrality(
     groups: Any = None,
     *,
     metric: str = "euclidean",
+    sample: int | None = None,
+    seed: int = 0,
     threads: int | None = None,
     memory_limit: int | str | None = None,
 ) -> NDArray[np.float64]:
@@ -130,11 +133,16 @@ def centrality(
     Sorted within each group, ties to the lowest index, this is the order of `select(features, n, groups=groups,
     algorithm="central")`, to the last place and on any number of threads, at a third to a half of the cost: no
     point is assigned to another. The values are exact wherever the order asks for it, else good to about six digits.
+    That takes time that grows with the square of a group; with `sample` large groups are measured against a sample of
+    theirs, in time that grows with their size (docs/selection.md says how close that comes).
 
     Args:
         features: (n, d) numpy array or torch tensor; for metric "precomputed" an (n, n) matrix of distances.
         groups: a name for each point (strings, integers or booleans); None: all points are one group.
         metric: "euclidean", "sqeuclidean", "cosine" or "precomputed".
+        sample: how many points, such as 1024 (rounded up to a power of two), groups of more than eight times as many
+            are measured against; None: everybody is measured against everybody. A given matrix is read whole.
+        seed: for the sample.
         threads: default: all cores.
         memory_limit: bytes, or a string such as "2GiB"; default: a quarter of what is free.
 
@@ -145,16 +153,22 @@ def centrality(
         >>> centrality(np.array([[0.0], [1.0], [4.0], [9.0]]), ["a", "a", "a", "b"]).tolist()
         [2.5, 2.0, 3.5, 0.0]
     """
-    options = check_options(algorithm="central", metric=metric, threads=threads, memory_limit=memory_limit)
+    options = check_options(algorithm="central", metric=metric, threads=threads, memory_limit=memory_limit, seed=seed)
     features = _check_features(features, metric)
     n, d = features.shape
     _, codes = _group_codes(groups, n)
     sizes = np.bincount(codes, minlength=1)
-    work = _Work(features, codes, sizes, sizes, options, make_plan(sizes, d, sizes, options), None)
+    points = 0 if sample is None or metric == "precomputed" else sample_size(whole_number(sample, "sample", 1))
+    measured = np.minimum(sizes, SMALL * points) if points else sizes  # a sampled group takes no more than a small one
+    work = _Work(features, codes, sizes, sizes, options, make_plan(measured, d, measured, options), None)
     means, ticker = np.empty(n), Ticker()
 
     def measure(group: int, slot: int, crew: int, limit: int) -> None:
         index = work.index(group)
+        if points and sizes[group] > SMALL * points:
+            found, _ = sampled_means(features, index, metric, points, seed=seed, threads=crew, ticker=ticker)
+            means[slice(None) if index is None else index] = found
+            return
         distances, unit = group_distances(features, index, metric, approximate=True)
         means[slice(None) if index is None else index] = mean_distances(distances, threads=crew, ticker=ticker) * unit
 

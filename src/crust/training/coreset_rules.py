@@ -31,6 +31,7 @@ MEMORISED_GAP = 0.08  # so much oftener right by the given labels on what was tr
 ENOUGH_UPDATES = 200  # of the weights, and an eighth of the epochs: a network knows something
 HELD_MEMORY = 0.5  # of the passes over held-out examples, which memorise nothing
 LEAST_WORTH = 0.15  # others that are worth less are left out, which also saves their passes
+CENTRALITY_SAMPLE = 1024  # 2 in 10,000 choices differ from those by all distances (docs/scale.md)
 BOUND_BY_NOISE, MOST_BOUND = 3.5, 0.7  # q of the members' loss: at a fifth of wrong labels as its authors have it
 
 
@@ -81,7 +82,7 @@ def choose(
 def _central_ranks(proxies: NDArray[np.floating], groups: NDArray[np.int64] | None) -> NDArray[np.float64]:
     """The share of its group that is more central than an example: comparable between groups of any size and width."""
     n = len(proxies)
-    far = centrality(proxies, groups, threads=torch.get_num_threads())
+    far = centrality(proxies, groups, sample=CENTRALITY_SAMPLE, threads=torch.get_num_threads())
     codes = np.zeros(n, np.int64) if groups is None else np.unique(groups, return_inverse=True)[1]
     order = np.lexsort((far, codes))  # stable: of equals the lower index comes first
     sizes = np.bincount(codes)
@@ -210,7 +211,7 @@ class SizedCoreset:
         else:
             proxies = self.average.copy()
             proxies[np.arange(n), labels] -= 1
-            far = centrality(proxies, groups, threads=torch.get_num_threads())
+            far = centrality(proxies, groups, sample=CENTRALITY_SAMPLE, threads=torch.get_num_threads())
         member = predictions == labels
         member[_smallest(far, labels, max(1 / n, 1 - self.noise.disagreement)).indices] = True
         lacking = round(n * (1 - self.noise.rate)) - int(member.sum())

@@ -24,7 +24,6 @@ from pydantic import BaseModel, Field
 from scipy.special import gammaln
 
 from crust._util import seeding
-from crust.audit.accuracy.confident_disagreement import most_confident
 from crust.errors import InputError
 from crust.training.context import Context
 from crust.training.method import Known, Method, Stage
@@ -113,6 +112,29 @@ def _mean_deviation(n: float, p: NDArray[np.float64]) -> NDArray[np.float64]:
     m = np.minimum(np.floor(n * p) + 1, n)
     chosen = gammaln(n + 1) - gammaln(m + 1) - gammaln(n - m + 1)
     return 2 * m * np.exp(chosen + m * np.log(p) + (n - m + 1) * np.log1p(-p))
+
+
+def most_confident(probabilities: NDArray[np.floating], share: float = 0.25) -> NDArray[np.int64]:
+    """Positions of the clearest predictions of each predicted class, at least one of each that occurs."""
+    top = np.sort(probabilities, axis=1)
+    return most_confident_per_class(probabilities.argmax(axis=1), top[:, -1] - top[:, -2], share)
+
+
+def most_confident_per_class(
+    predictions: NDArray[np.int64], sureness: NDArray[np.floating], share: float
+) -> NDArray[np.int64]:
+    """Positions of the surest so many of each predicted class, at least one of each that occurs.
+
+    Example:
+        >>> most_confident_per_class(np.array([0, 0, 0, 1]), np.array([0.8, 0.2, 0.6, 0.4]), 0.5).tolist()
+        [0, 2, 3]
+    """
+    found = []
+    for name in np.unique(predictions):
+        members = np.flatnonzero(predictions == name)
+        order = members[np.argsort(-sureness[members], kind="stable")]
+        found.append(order[: max(1, round(share * len(order)))])
+    return np.sort(np.concatenate(found))
 
 
 def type_from_confusion(counts: NDArray[np.integer]) -> KindOfNoise:

@@ -44,9 +44,9 @@ class Tracking(AbstractContextManager["Tracking"]):
         processes: Processes,
         names: Sequence[str],
         config: dict[str, Any],
-        then: Callable[[dict[str, Any]], None] | None = None,
+        then: Iterable[Callable[[dict[str, Any]], None]] = (),
     ):
-        self.accelerator, self.names, self.config, self.then = processes.accelerator, list(names), config, then
+        self.accelerator, self.names, self.config, self.then = processes.accelerator, list(names), config, list(then)
         self.started = False
 
     def begin(self, lines: Iterable[dict[str, Any]]) -> None:
@@ -71,8 +71,8 @@ class Tracking(AbstractContextManager["Tracking"]):
         """Tell one epoch to the trackers, and to whoever listens after them."""
         if self.names:
             self.log(line)
-        if self.then is not None:
-            self.then(line)
+        for listener in self.then:
+            listener(line)
 
     def log(self, line: dict[str, Any]) -> None:
         """All numbers of a line of the history."""

@@ -1,12 +1,14 @@
-"""How far an audit can be trusted: noise rate, precision and recall from labels that were made wrong on purpose.
+"""How far an audit can be trusted: noise rate, precision and recall, from held-out labels and from injected errors.
 
-A second network is trained like the first on labels among which some are known to be wrong; they take the place of
-labels that the run takes for wrong (`inject_errors`). Two networks do not doubt equally strongly, so an injected error
-counts by its place among the labels that both have seen: its doubt is what the first network gives the label at that
-place of its own order. The share of the errors whose doubt is at least t is the recall of the threshold t, and from it
-and from all that is flagged at several thresholds comes the noise rate (`binormal_model`). Precision is the noise rate
-times the recall divided by the flagged share. Intervals come from drawing errors and labels anew. All of this holds
-where the noise does not depend on the example beyond its class; people err on hard examples, and less of that is found.
+The noise rate comes from labels that nobody trained on (`crust.audit.noise_rate`): those that the run held out, and
+those that a second training held out. Recall comes from errors that were injected for this second training: they take
+the place of labels that the run takes for wrong (`inject_errors`). Two networks do not doubt equally strongly, so an
+injected error counts by its place among the labels that both have seen: its doubt is what the first network gives the
+label at that place of its own order. The share of the errors whose doubt is at least t is the recall of the threshold
+t, and precision is the noise rate times the recall divided by the flagged share. That no more can be wrong above a
+threshold than is flagged there is a bound on both. Intervals come from drawing noise rates from what is likely, and
+errors anew. All of this holds where the noise does not depend on the example beyond its class; people err on hard
+examples, and less of that is found. Where it cannot hold, nothing is estimated, and the reason is said.
 """
 
 from __future__ import annotations
@@ -18,17 +20,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crust.audit.accuracy.binormal_model import BinormalModel
-from crust.audit.accuracy.confident_disagreement import SILENT, Surest
 from crust.audit.accuracy.inject_errors import InjectedErrors
 from crust.audit.accuracy.verified_file import VERSION
+from crust.audit.noise_rate import FEWEST, LEVEL, RATES, interval, near_chance, posterior
 from crust.errors import InputError
 
-LEVEL = 0.9
-EDGES = (0.2, 0.4, 0.6, 0.8, 0.9)  # of the errors are above the thresholds that the noise rate is read from
+Array = NDArray[np.float64]
+
 PAIRS = 0.8  # of the errors are above the threshold at which pairs of classes are counted: enough, and few right ones
-WORTH = 0.75  # of an injected error for the recall: what two networks find differs by more than chance
-DRAWS = 1000
+WORTH = 0.5  # of an injected error for the recall: what two networks find differs by more than chance
+SLACK = 0.05  # of all labels by which more may be wrong than is flagged: what two networks flag differs
+CHANCE = 1.5  # standard deviations that are left to chance before that
+DRAWS = 2000
 POINTS = 100  # of the curve
 HOLDS = (
     "The estimates hold for noise that depends on the class alone; people err on hard examples, of which more are "
@@ -41,19 +44,17 @@ LIKE = 10  # errors whose weight the overall recall has in that of a class
 class AuditArrays:
     """Examples as an audit sees them, all as numbers."""
 
-    doubt: NDArray[np.float64]  # of the given label
+    doubt: Array  # of the given label
     given: NDArray[np.int64]  # the label
     suggested: NDArray[np.int64]  # what the network takes it for
-    probability: NDArray[np.float64]  # how probable that is
+    probability: Array  # how probable that is
+    held: NDArray[np.bool_]  # whether nobody has trained on it
 
-    def rows(self, some: NDArray[np.bool_], doubt: NDArray[np.float64]) -> AuditArrays:
-        """Some of the examples, with another doubt."""
-        return AuditArrays(doubt, self.given[some], self.suggested[some], self.probability[some])
+    def rows(self, some: NDArray[np.bool_]) -> AuditArrays:
+        return AuditArrays(*(values[some] for values in vars(self).values()))
 
 
-def doubt_by_place(
-    first: NDArray[np.float64], second: NDArray[np.float64], errors: InjectedErrors
-) -> NDArray[np.float64]:
+def doubt_by_place(first: Array, second: Array, errors: InjectedErrors) -> Array:
     """The doubt that the first network has at the places that the injected labels take in the order of the second.
 
     Places are counted among the labels that both have seen, neither injected nor dropped. `first` is the doubt of
@@ -74,7 +75,7 @@ def doubt_by_place(
     return np.interp(places, np.arange(len(before)) + 0.5, before)
 
 
-def _all_known(doubt: NDArray[np.float64]) -> None:
+def _all_known(doubt: Array) -> None:
     if not np.isfinite(doubt).all():
         raise InputError(
             "the audit has no doubt for some examples: let the run end, with at least one look at all",
@@ -84,101 +85,147 @@ def _all_known(doubt: NDArray[np.float64]) -> None:
 
 def estimate_accuracy(
     audit: AuditArrays,
-    errors: AuditArrays,
-    seemed: NDArray[np.int64],
+    second: AuditArrays,
+    errors: InjectedErrors,
     classes: Sequence[Any],
     rng: np.random.Generator,
-    *,
-    p_injected_is_true: float = 0.0,
-    dropped: float = 0.0,
-    surest: Surest = SILENT,
 ) -> dict[str, Any]:
-    """Noise rate, transitions, and precision and recall over the threshold, from an audit and from injected labels.
+    """Noise rate, transitions, and precision and recall over the threshold, with intervals; or why there are none.
 
     Args:
         audit: all examples of the run.
-        errors: the injected ones with their injected labels; their doubt as `doubt_by_place` gives it.
-        seemed: what the injected ones were labelled before.
+        second: those that were kept, by the training with the injected labels; `given` has these.
+        errors: which were injected, and which were dropped.
         classes: the user's names.
         rng: draws for the intervals.
-        p_injected_is_true: how often injected labels are right by accident (`InjectedErrors`).
-        dropped: the share of all examples that was left out when labels were injected.
-        surest: what the surest examples say; nothing, where it is left out.
 
     Example:
         >>> rng = np.random.default_rng(0)
         >>> true = rng.integers(0, 2, 1000)
         >>> given = np.where(rng.random(1000) < 0.2, 1 - true, true)
-        >>> doubt = np.where(given == true, rng.beta(1, 9, 1000), rng.beta(9, 1, 1000))
-        >>> injected = AuditArrays(rng.beta(9, 1, 200), 1 - true[:200], true[:200], np.ones(200))
-        >>> audit = AuditArrays(doubt, given, true, np.ones(1000))
-        >>> found = estimate_accuracy(audit, injected, true[:200], ["a", "b"], rng)["noise_rate"]
+        >>> def judged(labels):
+        ...     doubt = np.where(labels == true, rng.beta(1, 9, 1000), rng.beta(9, 1, 1000))
+        ...     return AuditArrays(doubt, labels, true, np.full(1000, 0.99), np.arange(1000) % 5 == 0)
+        >>> labels = np.where(np.arange(1000) < 100, 1 - given, given)
+        >>> errors = InjectedErrors(labels, np.arange(100), np.empty(0, np.int64), p_injected_is_true=1.0)
+        >>> found = estimate_accuracy(judged(given), judged(labels), errors, ["a", "b"], rng)["noise_rate"]
         >>> bool(found["low"] < np.mean(given != true) < found["high"])
         True
     """
-    n, m = len(audit.doubt), len(errors.doubt)
+    n, m = len(audit.doubt), len(errors.injected)
     _all_known(audit.doubt)
     if m < 10:
         raise InputError(
             f"only {m} labels could be given errors: verifying an audit needs more examples", code="too-few-examples"
         )
-    model = BinormalModel(m, n, p_injected_is_true, dropped, surest)
-    ordered, everyone = np.sort(errors.doubt), np.sort(audit.doubt)
-    edges = np.unique([ordered[m - max(1, round(share * m))] for share in EDGES])[::-1]
-    caught, above = _share_above(ordered, edges), _share_above(everyone, edges)
-    x = model.fit(caught, above)
-    wrong = max(1, round(n * float(model.rates(caught, x)[0])))
+    head = {"version": VERSION, "level": LEVEL, "examples": n, "classes": list(classes)}
+    injected = np.isin(errors.kept, errors.injected)
+    reason = cannot_say(audit, second.rows(~injected), second.rows(injected), errors)
+    if reason is not None:
+        nothing = {"noise_rate": None, "transitions": None, "curve": [], "cut": None}
+        return {**head, **nothing, "cannot_say": reason, "notes": []}
+    likely = likely_rates(audit, second.rows(~injected), errors, len(classes))
+    doubt = doubt_by_place(audit.doubt, second.doubt, errors)
+    wrong = max(1, round(n * interval(RATES, likely).value))
     thresholds, flagged = _threshold_grid(audit, wrong)
-    chance, sample = _drawn_shares(ordered, np.concatenate([thresholds, edges]), wrong, rng)
-    parts = np.diff(above, prepend=0.0, append=1.0)
-    all_above = np.cumsum(rng.multinomial(n, parts, DRAWS), axis=1)[:, :-1] / n
-    xs = model.bootstrap(x, chance[:, len(thresholds) :], all_above, model.draw_surest(DRAWS, rng))
-    rates, found, _ = model.rates(chance[:, : len(thresholds)], xs)
-    precision = np.minimum(1.0, rates[:, None] * found / (flagged / n))
-    recall = model.rates(sample[:, : len(thresholds)], xs)[1]
+    rates, recall, sample = _draws(doubt, thresholds, flagged / n, likely, errors, n, rng)
+    rate = _with_interval(rates)
+    precision = np.minimum(1.0, rates[:, None] * recall / (flagged / n))
     curve = [
         {
             "threshold": float(threshold),
             "flagged": int(count),
             "precision": _with_interval(precision[:, i]),
-            "recall": _with_interval(recall[:, i]),
+            "recall": _with_interval(sample[:, i]),
         }
         for i, (threshold, count) in enumerate(zip(thresholds, flagged, strict=True))
     ]
-    rate = _with_interval(rates)
-    many = float(ordered[m - max(1, round(PAIRS * m))])
+    if rate["low"] == 0:
+        for point in curve:  # where no label is wrong, no flagged one is
+            point["precision"]["low"] = 0.0
     notes = [HOLDS]
     if m < 100:
         notes.append(f"Only {m} label errors were injected, so the intervals are wide.")
+    many = float(np.sort(doubt)[m - max(1, round(PAIRS * m))])
     return {
-        "version": VERSION,
-        "level": LEVEL,
-        "examples": n,
+        **head,
         "noise_rate": rate,
-        "classes": list(classes),
-        "transitions": _transitions(audit, errors, seemed, many, rates, len(classes), rng),
+        "transitions": _transitions(audit, doubt >= many, audit.given[errors.injected], many, rates, len(classes), rng),
         "curve": curve,
         "cut": _recommended_cut(curve, rate["value"] * n),
+        "cannot_say": None,
         "notes": notes,
     }
 
 
-def _drawn_shares(
-    ordered: NDArray[np.float64], thresholds: NDArray[np.float64], wrong: int, rng: np.random.Generator
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """In every draw: what share of such labels as were injected is above each threshold, and of `wrong` of them."""
-    places = np.searchsorted(ordered, thresholds, side="left") + 1
-    weights = np.concatenate([[0.5], np.ones(len(ordered)), [0.5]])
-    fewer = np.concatenate([[0.5], np.full(len(ordered), WORTH), [0.5]])
-    chance, sample = np.empty((DRAWS, len(places))), np.empty((DRAWS, len(places)))
-    for draw in range(DRAWS):
-        chance[draw] = _above(rng.dirichlet(weights))[places]
-        sample[draw] = _above(rng.multinomial(wrong, rng.dirichlet(fewer)))[places] / wrong
-    return chance, sample
+def cannot_say(audit: AuditArrays, others: AuditArrays, injected: AuditArrays, errors: InjectedErrors) -> str | None:
+    """Why nothing can be said of an audit, or None where something can.
+
+    Args:
+        audit: all examples of the run.
+        others: those of the second training that are as they were.
+        injected: those with injected labels.
+        errors: which were injected, and how.
+    """
+    held = [audit.rows(audit.held), others.rows(others.held)]
+    count = sum(len(one.given) for one in held)
+    if count < FEWEST:
+        return f"only {count} labels were held out by the two trainings: train with a larger validation share"
+    given, suggested = (np.concatenate([getattr(one, name) for one in held]) for name in ("given", "suggested"))
+    return near_chance(given, suggested)
 
 
-def _share_above(ordered: NDArray[np.float64], thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
-    return 1 - np.searchsorted(ordered, thresholds, side="left") / len(ordered)
+def likely_rates(audit: AuditArrays, others: AuditArrays, errors: InjectedErrors, classes: int) -> Array:
+    """How likely each of `RATES` is, by what both trainings say of the labels that they held out."""
+    one, two = (
+        posterior(part.given == part.suggested, part.probability, classes)
+        for part in (audit.rows(audit.held), others.rows(others.held))
+    )
+    n, dropped = len(audit.given), len(errors.dropped)
+    differ = max(1, int((audit.given != audit.suggested).sum()))
+    right = dropped * (1 - np.clip(n * RATES / differ, 0.5, 1.0)) / 2  # the suspects that were dropped were the surest
+    without = np.clip((n * RATES - dropped + right) / (n - dropped), 0, RATES[-1])
+    found = one * np.interp(without, RATES, two)
+    return np.asarray(found / found.sum())
+
+
+def _draws(
+    doubt: Array,
+    thresholds: Array,
+    flagged: Array,
+    likely: Array,
+    errors: InjectedErrors,
+    n: int,
+    rng: np.random.Generator,
+) -> tuple[Array, Array, Array]:
+    """Noise rates that are likely; with each of them the recall of every threshold, and that of as many wrong labels.
+
+    Kept are those draws by which no more labels are wrong above any threshold than are flagged.
+    """
+    m, dropped = len(doubt), len(errors.dropped) / n
+    places = np.searchsorted(np.sort(doubt), thresholds, side="left") + 1
+    step = RATES[1] - RATES[0]
+    rates = rng.choice(RATES, DRAWS, p=likely)
+    rates = np.abs(rates + rng.uniform(-step / 2, step / 2, DRAWS)) * (rates > 0)
+    weights, fewer = (np.concatenate([[0.5], np.full(m, each), [0.5]]) for each in (1.0, WORTH))
+    recall, sample = np.empty((DRAWS, len(places))), np.empty((DRAWS, len(places)))
+    for draw, rate in enumerate(rates):
+        # Injected labels that are right by accident are found as right ones are: found = (1 - a) recall + a alarms.
+        a = min(0.5, errors.p_injected_is_true * max(0.0, rate - dropped))
+        share = 1 - a - a * rate / (1 - rate)
+        wrong = max(1, round(n * rate))
+        for kept, parts in ((recall, weights), (sample, fewer)):
+            drawn = rng.dirichlet(parts)
+            if kept is sample:
+                drawn = rng.multinomial(wrong, drawn) / wrong
+            found = _above(drawn)[places]
+            kept[draw] = np.maximum.accumulate(np.clip((found - a * flagged / (1 - rate)) / max(share, 0.1), 0, 1))
+    caught = recall.mean(axis=0)
+    spread = np.sqrt(caught * (1 - caught) * (rates[:, None] ** 2 / m + rates[:, None] / n))
+    beyond = np.maximum(0, (rates[:, None] * caught - CHANCE * spread - flagged).max(axis=1))
+    fits = np.exp(-0.5 * (beyond / SLACK) ** 2) + 1e-12
+    picked = rng.choice(DRAWS, DRAWS, p=fits / fits.sum())
+    return rates[picked], recall[picked], sample[picked]
 
 
 def _above(parts: NDArray[Any]) -> NDArray[Any]:
@@ -199,18 +246,21 @@ def _threshold_grid(audit: AuditArrays, wrong: int) -> tuple[NDArray[np.float64]
 
 def _transitions(
     audit: AuditArrays,
-    errors: AuditArrays,
+    caught: NDArray[np.bool_],
     seemed: NDArray[np.int64],
     threshold: float,
-    rates: NDArray[np.float64],
+    rates: Array,
     classes: int,
     rng: np.random.Generator,
 ) -> dict[str, list[list[float]]]:
-    """P(given | true) from the pairs above a threshold, made up for what is missed of each class."""
+    """P(given | true) from the pairs above a threshold, made up for what is missed of each class.
+
+    `caught` says which of the injected errors are above it, and `seemed` what these were labelled before.
+    """
     n = len(audit.doubt)
     top = (audit.doubt >= threshold) & (audit.given != audit.suggested)
     pairs = _counts(audit.suggested[top], audit.given[top], classes).astype(np.float64)
-    caught, injected = errors.doubt >= threshold, np.bincount(seemed, minlength=classes)
+    injected = np.bincount(seemed, minlength=classes)
     seen = (np.bincount(seemed[caught], minlength=classes) + LIKE * caught.mean()) / (injected + LIKE)
     given = np.bincount(audit.given, minlength=classes).astype(np.float64)
     draws = np.empty((min(len(rates), max(20, 20_000_000 // classes**2)), classes, classes))

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crust.audit.accuracy.confident_disagreement import contradicted
-
 LEAST = 0.05  # of the examples are injected at least
 ENOUGH = 200  # injected labels are enough, where that is more
 SHARE = 0.4  # of the suspects are injected at most, where that is less
@@ -38,7 +36,7 @@ def inject_errors(
     doubt: NDArray[np.float64],
     given: NDArray[np.int64],
     suggested: NDArray[np.int64],
-    probability: NDArray[np.float64],
+    rate: float,
     classes: int,
     rng: np.random.Generator,
 ) -> InjectedErrors:
@@ -53,14 +51,14 @@ def inject_errors(
     others that the noise rate was said to be 0.31.
 
     Only some of the surest are left out, at random, so that all degrees of doubt remain. The wrong labels are like
-    those of as many most doubted suspects as are wrong by a first estimate: among fewer there are too many that are
-    easy to find (a truck that is labelled cat), among more too many right ones that the network confuses.
+    those of as many most doubted suspects as are wrong by the first estimate `rate`: among fewer there are too many
+    that are easy to find (a truck that is labelled cat), among more too many right ones that the network confuses.
 
     Example:
         >>> given = np.repeat([0, 1], 50)
         >>> suggested = np.where(np.arange(100) % 10 == 0, 1 - given, given)
         >>> doubt, rng = 1.0 * (given != suggested), np.random.default_rng(0)
-        >>> errors = inject_errors(doubt, given, suggested, np.ones(100), 2, rng)
+        >>> errors = inject_errors(doubt, given, suggested, 0.1, 2, rng)
         >>> len(errors.injected), len(errors.dropped), int((errors.labels != given).sum())
         (5, 4, 5)
     """
@@ -69,7 +67,7 @@ def inject_errors(
     count = round(float(np.clip(SHARE * len(suspects), LEAST * n, max(ENOUGH, LEAST * n))))
     suspects = suspects[np.argsort(-doubt[suspects], kind="stable")]
     dropped = _dropped(suspects[: round(count / TAKEN)], given, rng)
-    models = suspects[: round(n * contradicted(given, suggested, probability)[0])]
+    models = suspects[: round(n * rate)]
     kept = np.ones(n, bool)
     kept[dropped] = False
     waiting = [rng.permutation(np.flatnonzero(kept & (given == label))).tolist() for label in range(classes)]

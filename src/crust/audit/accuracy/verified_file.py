@@ -1,9 +1,9 @@
 """How far an audit can be trusted, as a plain JSON file in the run's folder: `verified.json`.
 
-Version 1. All shares are from 0 to 1; every estimate is `{"value": v, "low": l, "high": h}` with a 90% interval:
+Version 2. All shares are from 0 to 1; every estimate is `{"value": v, "low": l, "high": h}` with a 90% interval:
 
     {
-      "version": 1,
+      "version": 2,
       "level": 0.9,
       "examples": 1297,                    # rows of the audit that were judged
       "injected": {"count": 130, "share": 0.1, "seed": 0, "seconds": 12.3},
@@ -14,6 +14,7 @@ Version 1. All shares are from 0 to 1; every estimate is `{"value": v, "low": l,
         {"threshold": 0.97, "flagged": 12, "precision": ESTIMATE, "recall": ESTIMATE}
       ],
       "cut": {"threshold": 0.71, "flagged": 260, "precision": ESTIMATE, "recall": ESTIMATE},
+      "cannot_say": null,                  # or why nothing could be estimated: then there are no estimates above
       "notes": ["one sentence each: what to keep in mind"]
     }
 
@@ -31,8 +32,8 @@ from typing import Any
 from crust._util.atomic_write import write_atomic
 from crust.errors import InputError
 
-VERSION = 1
-KEYS = ("noise_rate", "transitions", "curve", "cut", "notes", "injected")  # what is shown of it
+VERSION = 2
+KEYS = ("noise_rate", "transitions", "curve", "cut", "cannot_say", "notes", "injected")  # what is shown of it
 
 
 def write_verified(path: str | Path, found: dict[str, Any]) -> None:

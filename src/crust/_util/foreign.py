@@ -1,0 +1,209 @@
+"""Where foreign data becomes ours: one rule each for arrays, numbers, text, documents and files that anybody may give.
+
+Nothing is cast to nonsense, ignored or waited for: what does not fit is refused in one sentence.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crust.errors import InputError
+
+INT64 = 2.0**63  # the first number above the largest
+FLOAT32 = float(np.finfo(np.float32).max)
+LONGEST = 200  # characters of foreign text that a message repeats
+
+
+def as_array(values: Any, what: str) -> NDArray[Any]:
+    """An array of whatever kind of values: of a tensor, a frame, a masked array that masks nothing, a sequence.
+
+    Example:
+        >>> as_array((1, 2), "the labels")
+        array([1, 2])
+        >>> as_array(np.ma.array([1, 2], mask=[False, True]), "the labels")
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: row 1 of the labels is masked: fill it in, or leave it out
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(values, torch.Tensor):
+        check_tensor(values, what)
+        found = values.detach().cpu().resolve_conj().resolve_neg()
+        return found.float().numpy() if found.dtype == torch.bfloat16 else found.numpy()  # type: ignore[no-any-return]
+    if isinstance(values, np.ma.MaskedArray):
+        mask = np.ma.getmaskarray(values).reshape(len(values), -1) if values.ndim else np.zeros((0, 1), bool)
+        if mask.any():
+            row = int(mask.any(axis=1).argmax())
+            raise InputError(f"row {row} of {what} is masked: fill it in, or leave it out", code="masked")
+        return np.asarray(values.data)
+    if isinstance(values, (str, bytes, dict, set, frozenset)) or not (
+        hasattr(values, "__len__") or hasattr(values, "__array__")
+    ):
+        raise InputError(f"{what} are a {type(values).__name__}: give a sequence or an array", code="not-a-sequence")
+    if hasattr(values, "toarray") and hasattr(values, "nnz"):
+        raise InputError(f"{what} are a sparse matrix: give a dense one, such as matrix.toarray()", code="sparse")
+    try:
+        found = np.asarray(values)
+    except (ValueError, TypeError, RuntimeError, OverflowError):
+        raise InputError(
+            f"{what} have rows of different lengths or kinds: give every row the same number of values", code="ragged"
+        ) from None
+    if found.dtype.kind == "c":
+        raise InputError(f"{what} are complex numbers: give real ones, such as their .real", code="not-numbers")
+    return found
+
+
+def check_tensor(tensor: Any, what: str) -> None:
+    """Refuse what a tensor can be besides a block of real numbers."""
+    torch = sys.modules["torch"]
+    if tensor.layout is not torch.strided or tensor.is_nested:
+        raise InputError(f"{what} are a sparse or nested tensor: give a dense one, as to_dense() makes", code="sparse")
+    if tensor.is_meta:
+        raise InputError(f"{what} are a tensor on the device meta, which holds no values: give one", code="no-values")
+    if tensor.is_complex() or tensor.is_quantized:
+        raise InputError(f"{what} are {tensor.dtype}: give real numbers", code="not-numbers")
+
+
+def whole_numbers(values: NDArray[Any], what: str, kind: str = "label") -> NDArray[np.int64]:
+    """Whole numbers as int64, whatever type they are stored in.
+
+    Example:
+        >>> whole_numbers(np.array([1.0, 2.0]), "the labels")
+        array([1, 2])
+        >>> whole_numbers(np.array([0, 2**64 - 1], np.uint64), "the labels")
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: label 18446744073709551615 in row 1 of the labels needs more than 64 bits: use ...
+    """
+    if values.dtype.kind == "f":
+        bad = ~np.isfinite(values) | (values != np.round(values)) | (np.abs(values.astype(np.float64)) >= INT64)
+    elif values.dtype.kind == "u":
+        bad = values > np.iinfo(np.int64).max
+    else:
+        return values.astype(np.int64)
+    if bad.any():
+        row = int(bad.argmax())
+        number = values[row].item()
+        why = "needs more than 64 bits" if INT64 <= abs(number) < np.inf else "is not a whole number"
+        raise InputError(
+            f"{kind} {number:{'g' if values.dtype.kind == 'f' else ''}} in row {row} of {what} {why}: "
+            "use whole numbers or text",
+            code=f"{kind}s-type",
+        )
+    return values.astype(np.int64)
+
+
+def decoded(values: NDArray[Any], what: str) -> NDArray[np.str_]:
+    """Text of bytes or characters, refused where it is not UTF-8, or could not be written as such.
+
+    Example:
+        >>> decoded(np.array([b"cat", b"caf\\xe9"]), "the labels")
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: row 1 of the labels holds b'caf\\xe9', which is not UTF-8: write it as UTF-8
+    """
+    check_text(values.reshape(-1).tolist(), what)
+    return np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values
+
+
+def check_text(values: Iterable[Any], what: str) -> None:
+    """Hold that text among these values, bytes or not, can be written as UTF-8."""
+    for row, value in enumerate(values):
+        try:
+            value.decode() if isinstance(value, bytes) else value.encode() if isinstance(value, str) else None
+        except UnicodeError:
+            raise InputError(
+                f"row {row} of {what} holds {value!r:.{LONGEST}}, which is not UTF-8: write it as UTF-8",
+                code="not-utf8",
+            ) from None
+
+
+def as_tensor(array: NDArray[Any]) -> Any:
+    """A tensor of an array, in the same memory where torch can do that; nobody may write to it."""
+    import torch
+
+    if any(stride < 0 for stride in array.strides) or not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="), order="C")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is not writable
+        return torch.from_numpy(array)
+
+
+def as_float32(values: Any, what: str) -> Any:
+    """An array or a tensor in float32; a number that does not fit is named, where a cast would make it infinite."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(values, torch.Tensor):
+        found = values.to(torch.float32)
+        bad = ~torch.isfinite(found).flatten(1).all(dim=1)
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = values.astype(np.float32)
+        bad = ~np.isfinite(found).reshape(len(found), -1).all(axis=1)
+    if bad.any():
+        row = int((bad * 1).argmax())
+        held = np.asarray(values[row].tolist(), np.float64).reshape(-1)
+        if np.isfinite(held).all():
+            raise InputError(
+                f"row {row} of {what} holds {held[np.abs(held).argmax()]:g}, which is too large for float32: scale it",
+                code="too-large",
+            )
+        raise InputError(f"row {row} of {what} holds values that are no numbers: fill them in", code="not-finite")
+    return found
+
+
+def parse_yaml(text: str | bytes) -> Any:
+    """A YAML document, or a ValueError in one line: nesting, dates and integers can break the parser too."""
+    import yaml
+
+    try:
+        return yaml.safe_load(text.decode() if isinstance(text, bytes) else text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = "" if mark is None else f" in line {mark.line + 1}"
+        raise ValueError(f"{getattr(error, 'problem', None) or 'it cannot be read'}{where}") from None
+    except (RecursionError, OverflowError):
+        raise ValueError("it is nested too deeply") from None
+
+
+def parse_json(text: str | bytes) -> Any:
+    """A JSON document, or a ValueError."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def path_of(value: Any, what: str = "the path") -> Path:
+    """A path that the system can be asked for.
+
+    Example:
+        >>> path_of("a.csv").name
+        'a.csv'
+        >>> path_of(7)
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: the path is 7: give the name of a file or a folder
+    """
+    if not isinstance(value, (str, Path)) or not str(value) or "\0" in str(value):
+        raise InputError(f"{what} is {value!r:.{LONGEST}}: give the name of a file or a folder", code="bad-path")
+    path = Path(value)
+    try:
+        path.exists()
+    except (OSError, ValueError) as error:  # too long, in a loop of links, behind a folder that is closed
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        raise InputError(f"{what} {path!s:.{LONGEST}} cannot be used: {reason}", code="bad-path") from None
+    return path
+
+
+def check_regular(path: Path) -> None:
+    """Refuse pipes and devices, which might never end, and would be waited for."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InputError(f"{path} is a pipe or a device: write its content to a file first", code="not-a-file")

@@ -1,0 +1,128 @@
+"""CRUST in the Trainer of transformers: `CrustTrainer`, or `CrustCallback` for a trainer of your own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.nn import functional as F  # noqa: N812 - its usual name
+
+from crust._util.torch_modules import logits_of
+from crust.errors import InputError, require
+from crust.sampler import CoresetSampler
+
+require("transformers", extra="transformers")
+from transformers import Trainer, TrainerCallback  # noqa: E402 - after the sentence on what is missing
+from transformers.trainer_utils import get_last_checkpoint  # noqa: E402
+
+if TYPE_CHECKING:
+    from transformers import TrainerControl, TrainerState, TrainingArguments
+
+__all__ = ["CrustCallback", "CrustTrainer"]
+
+FILE = "crust_sampler.pt"  # in a checkpoint's folder
+
+
+class CrustCallback(TrainerCallback):  # type: ignore[misc]
+    """Keeps the sampler's state in the checkpoints of a Trainer, and goes on from there.
+
+    For a trainer of your own, whose `_get_train_sampler` returns the sampler; `CrustTrainer` has one already.
+
+    Args:
+        sampler: of the training set.
+        resume_from_checkpoint: what `Trainer.train` is given by that name.
+
+    Example:
+        >>> import torch
+        >>> from crust import CoresetSampler
+        >>> data = torch.utils.data.TensorDataset(torch.randn(12, 4), torch.arange(12) % 3)
+        >>> CrustCallback(CoresetSampler(data, None, torch.nn.Linear(4, 3), epochs=2)).sampler
+        CoresetSampler(crust, 11 of 11 examples an epoch, not begun)
+    """
+
+    def __init__(self, sampler: CoresetSampler | None, resume_from_checkpoint: str | bool | None = None):
+        self.sampler, self.resume_from_checkpoint = sampler, resume_from_checkpoint
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Take the state out of the checkpoint that training goes on from."""
+        folder = self.resume_from_checkpoint
+        if folder is True:
+            folder = get_last_checkpoint(args.output_dir)
+        if not folder or self.sampler is None:
+            return
+        path = Path(folder) / FILE
+        if not path.exists():
+            raise InputError(
+                f"{folder} has no {FILE}: go on from one that was saved with the sampler", code="no-sampler-state"
+            )
+        batches = len(kwargs["train_dataloader"])
+        steps = max(1, math.ceil(batches / args.gradient_accumulation_steps))
+        saved = torch.load(path, map_location="cpu", weights_only=True)
+        self.sampler.load_state_dict(saved, again=state.global_step % steps != 0)
+
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Put the state beside the weights."""
+        folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+        if self.sampler is not None and state.is_world_process_zero and folder.exists():
+            torch.save(self.sampler.state_dict(), folder / FILE)
+
+
+class CrustTrainer(Trainer):  # type: ignore[misc]
+    """A Trainer that trains on the coresets of `CoresetSampler`; all its arguments and methods stay as they are.
+
+    Where a class of your own has more, put this one before it: `class Mine(CrustTrainer, YourTrainer)`.
+
+    Args:
+        crust: options of `CoresetSampler`, such as `{"fraction": 0.7}` or `{"labels": y}`, as many as you like; and
+            `bounded`: whether the loss is `CoresetSampler.loss`, which wrong labels harm less (the default where no
+            `compute_loss_func` is given), or that of the model.
+
+    Attributes:
+        sampler: of the run, once training has begun: it has `audit()`.
+    """
+
+    def __init__(self, *args: Any, crust: Mapping[str, Any] | None = None, **kwargs: Any):
+        self.sampler: CoresetSampler | None = None
+        self._options = dict(crust or {})
+        if self._options.pop("bounded", True):
+            kwargs["compute_loss_func"] = kwargs.get("compute_loss_func") or self._loss
+        super().__init__(*args, **kwargs)
+        self._keeper = CrustCallback(None)
+        self.add_callback(self._keeper)
+
+    def train(self, resume_from_checkpoint: str | bool | None = None, *args: Any, **kwargs: Any) -> Any:
+        """As `Trainer.train`."""
+        self._keeper.resume_from_checkpoint = resume_from_checkpoint
+        return super().train(resume_from_checkpoint, *args, **kwargs)
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> CoresetSampler:
+        dataset, args = self.train_dataset if train_dataset is None else train_dataset, self.args
+        options = dict(self._options)
+        labels = options.pop("labels", None)
+        batch = self._train_batch_size * args.gradient_accumulation_steps * args.world_size
+        epochs = math.ceil(args.num_train_epochs)
+        if args.max_steps > 0:
+            epochs = max(1, math.ceil(args.max_steps * batch / options.get("length", len(dataset))))
+        given = {
+            "epochs": epochs,
+            "collate_fn": self.data_collator,
+            "batch_size": batch,
+            "eval_batch_size": args.per_device_eval_batch_size,
+            "workers": args.dataloader_num_workers,
+            "seed": args.seed,
+        }
+        self.sampler = CoresetSampler(dataset, labels, self.model, **{**given, **options})
+        self._keeper.sampler = self.sampler
+        return self.sampler
+
+    def _loss(self, outputs: Any, labels: torch.Tensor, num_items_in_batch: Any = None) -> torch.Tensor:
+        """The sampler's loss in training, where Trainer says of how many examples it shall be the mean."""
+        logits = logits_of(outputs)
+        if num_items_in_batch is None or self.sampler is None:
+            return F.cross_entropy(logits, labels)
+        return self.sampler.loss(logits, labels) * len(labels) / num_items_in_batch

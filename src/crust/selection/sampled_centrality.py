@@ -1,0 +1,209 @@
+"""Mean distances to a large group from a sample of it, in time that grows with the group and not with its square.
+
+The mean square of the distances of a point x is known without looking at any pair: |x - c|^2 + V, with the group's
+centre c and the mean V of |y - c|^2. With d0 its root, the mean distance is, to the last digit,
+
+    mean d  =  d0 - mean (d - d0)^2 / (2 d0),
+
+and only the last term, which is small, is taken from a sample. The sample is stratified: the group is put in order by
+the coordinate in which a point is farthest from the centre, and by how far it is (for gradient proxies these are the
+given labels), cut into as many pieces as there are samples, and a point is drawn from each. The draws are independent,
+and every point is drawn as often as any other, so the bounds for means of independent variables hold (`error_bounds`).
+
+Every operation is elementwise in float32 and sums fold halves onto each other, so that neither vector width nor threads
+nor how the rows are cut change a bit.
+"""
+
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crust.selection import kernels
+from crust.selection.distances import as_float64, directions, power_of_two, shifted
+from crust.selection.executors import Ticker, run_in_threads
+
+SMALL = 8  # groups of up to so many times the sample are measured exactly: that costs but four times as much
+BLOCK_NUMBERS = 2**20  # of the points that are worked on at once
+DOUBT = 1e-6  # the bounds hold for a point but with this probability
+
+
+def sample_size(sample: int) -> int:
+    """A power of two, so that sums can fold halves.
+
+    Example:
+        >>> sample_size(1000)
+        1024
+    """
+    return 2 ** max(3, math.ceil(math.log2(sample)))
+
+
+class SampledGroup:
+    """One group: its centre, how far everybody is from it, and the sample.
+
+    Args:
+        features: all points; `index`: the rows of the group, None for all.
+        metric: euclidean, sqeuclidean or cosine.
+        sample: how many points are drawn.
+        seed: of the draws, with the size of the group.
+    """
+
+    def __init__(
+        self, features: Any, index: NDArray[np.int64] | None, metric: str, sample: int, seed: int, ticker: Ticker
+    ):
+        self.features, self.index, self.metric = features, index, metric
+        self.n = len(features) if index is None else len(index)
+        self.dims = features.shape[1]
+        self.step = max(1, BLOCK_NUMBERS // self.dims)
+        self.ticker = ticker
+        self.exponent = 0
+        largest = max(float(np.abs(block).max()) for _, block in self._blocks()) if metric != "cosine" else 1.0
+        self.exponent, self.unit = power_of_two(largest, "euclidean")
+        self.centre = sum(block.sum(axis=0) for _, block in self._blocks()) / self.n
+        self.squares = np.empty(self.n)  # from the centre
+        leading, reach = np.empty(self.n, np.int32), 0.0
+        for first, block in self._blocks():
+            block -= self.centre
+            part = slice(first, first + len(block))
+            np.einsum("ij,ij->i", block, block, out=self.squares[part])
+            sizes = np.abs(block)
+            axis = sizes.argmax(axis=1)
+            leading[part] = 2 * axis + (block[np.arange(len(block)), axis] > 0)
+            reach = max(reach, float(sizes.max()))
+        self.root = np.sqrt(self.squares + self.squares.mean())  # of the mean square of the distances
+        # float32 has room for squares of what is about one
+        self.scale = math.ldexp(1.0, -math.frexp(reach)[1]) if 0.0 < reach < math.inf else 0.0
+        if metric == "euclidean" and self.scale:
+            order = np.lexsort((self.squares, leading))
+            rng = np.random.default_rng([seed, self.n])
+            self.sample = order[((np.arange(sample) + rng.random(sample)) * (self.n / sample)).astype(np.int64)]
+
+    def _rows(self, where: Any) -> NDArray[np.float64]:
+        rows = as_float64(self.features[where if self.index is None else self.index[where]])
+        return directions(rows) if self.metric == "cosine" else shifted(rows, self.exponent)
+
+    def _blocks(self):
+        for first in range(0, self.n, self.step):
+            self.ticker.step()
+            yield first, self._rows(slice(first, min(self.n, first + self.step)))
+
+    def _centred(self, where: Any) -> NDArray[np.float32]:
+        return ((self._rows(where) - self.centre) * self.scale).astype(np.float32)
+
+    def means(self, threads: int, bounds: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """The mean distance of every point to the others, and where it is asked for how far that may be off."""
+        n, others = self.n, self.n / max(1, self.n - 1)  # a point is no other to itself
+        off = np.zeros(n) if bounds else None
+        if not self.scale:
+            return np.zeros(n), off
+        if self.metric != "euclidean":  # the mean square is all there is to know
+            return self.root**2 * others * (0.5 if self.metric == "cosine" else self.unit**2), off
+        sample = np.ascontiguousarray(self._centred(self.sample).T)
+        root = (self.root * self.scale).astype(np.float32)
+        found, found_squares = np.empty(n, np.float32), np.zeros(n if bounds else 0, np.float32)
+
+        def work(first: int, slot: int) -> None:
+            part = slice(first, min(n, first + self.step))
+            spread(self._centred(part), sample, root[part], found[part], found_squares[part])
+            self.ticker.step()
+
+        run_in_threads(range(0, n, self.step), work, threads, self.ticker)
+        size, length = sample.shape[1], self.unit / self.scale
+        term = found.astype(np.float64) / size / (2.0 * root)
+        if off is not None:
+            largest = math.sqrt(self.squares.max()) * self.scale  # nobody is farther from the centre
+            farthest = np.sqrt(self.squares) * self.scale + largest
+            span = np.maximum(root, farthest - root) ** 2 / (2.0 * root)
+            spreads = found_squares.astype(np.float64) / size / (2.0 * root) ** 2 - term**2
+            off += error_bounds(np.maximum(spreads, 0.0), span, size) + (self.dims + 32) * 2.0**-24 * (farthest + root)
+            off *= others * length
+        return (self.root * self.scale - term) * (others * length), off
+
+
+def error_bounds(variances: NDArray[np.float64], spans: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """How far means of `size` independent draws may be from the truth, but for a probability of `DOUBT` each.
+
+    The smaller of Hoeffding's bound and the empirical Bernstein bound (Maurer and Pontil 2009, theorem 11), both on
+    both sides.
+
+    Args:
+        variances: of the draws.
+        spans: of what could have been drawn.
+
+    Example:
+        >>> error_bounds(np.array([0.01, 0.01]), np.array([1.0, 0.2]), 1024).round(4)
+        array([0.0539, 0.0172])
+    """
+    hoeffding = spans * math.sqrt(math.log(4 / DOUBT) / (2 * size))
+    log = math.log(8 / DOUBT)
+    bernstein = np.sqrt(2 * variances * size / (size - 1) * log / size) + spans * 7 * log / (3 * (size - 1))
+    found: NDArray[np.float64] = np.minimum(hoeffding, bernstein)
+    return found
+
+
+def sampled_means(
+    features: Any,
+    index: NDArray[np.int64] | None,
+    metric: str,
+    sample: int,
+    *,
+    seed: int = 0,
+    threads: int = 1,
+    ticker: Ticker | None = None,
+    bounds: bool = False,
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    """The mean distance of each point of a group to the others, from a sample; and bounds of its error.
+
+    Example:
+        >>> points = np.random.default_rng(0).normal(size=(5000, 3))
+        >>> means, bounds = sampled_means(points, None, "euclidean", 64, bounds=True)
+        >>> exact = np.linalg.norm(points[0] - points, axis=1).sum() / 4999
+        >>> bool(abs(means[0] - exact) < bounds[0])
+        True
+    """
+    group = SampledGroup(features, index, metric, sample_size(sample), seed, ticker or Ticker())
+    return group.means(threads, bounds)
+
+
+@kernels.exact_kernel
+def spread(points, sample, root, out, squares):
+    """For each point the sum of (d - root)^2 over the sample, and of its square where there is room for it.
+
+    `points` are rows, `sample` a row a dimension; sums fold the upper half onto the lower.
+    """
+    n, dims = points.shape
+    size = sample.shape[1]
+    sums = np.empty(size, np.float32)
+    fourth = np.empty(size, np.float32)
+    for i in range(n):
+        for j in range(size):
+            sums[j] = 0.0
+        for c in range(dims):
+            q, column = points[i, c], sample[c]
+            for j in range(size):
+                t = q - column[j]
+                sums[j] += t * t
+        a = root[i]
+        for j in range(size):
+            t = np.sqrt(sums[j]) - a
+            sums[j] = t * t
+        if squares.shape[0]:
+            for j in range(size):
+                fourth[j] = sums[j] * sums[j]
+            squares[i] = fold(fourth)
+        out[i] = fold(sums)
+
+
+@kernels.exact_kernel
+def fold(values):
+    half = values.shape[0] // 2
+    while half:
+        for j in range(half):
+            values[j] += values[j + half]
+        half //= 2
+    return values[0]
