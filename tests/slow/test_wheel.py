@@ -38,7 +38,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
 def test_the_wheel_works_in_an_empty_environment(wheel, tmp_path):
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True, env=CLEAN)
     scripts = tmp_path / "venv" / ("Scripts" if os.name == "nt" else "bin")
-    subprocess.run([scripts / "python", "-m", "pip", "install", "--quiet", wheel], check=True, env=CLEAN)
+    subprocess.run([scripts / "python", "-m", "pip", "install", "--quiet", f"{wheel}[plot]"], check=True, env=CLEAN)
     rng = np.random.default_rng(1)
     points, labels = rng.normal(size=(300, 6)).astype(np.float32), rng.integers(4, size=300)
     np.save(tmp_path / "f.npy", points)

@@ -15,7 +15,7 @@ import typer
 from crust.cli.formatting import StoppedByUser, show_log
 from crust.cli.reproduce_plan import Asked, check_folder, read_asked, read_engine, read_known, show_plan
 from crust.cli.reproduce_progress import GridProgress
-from crust.errors import InputError
+from crust.errors import InputError, require
 
 if TYPE_CHECKING:
     from crust.experiments.preflight import Checked
@@ -82,6 +82,8 @@ def reproduce_command(
 
     check_alone()
     asked = read_asked(what or [], grid, scale, seeds, methods)
+    if "figure1" in asked.names and not dry_run:
+        require("matplotlib", extra="plot")
     folder = output or Path("runs") / (f"reproduce-{asked.scale}" if grid is None else grid.stem)
     check_folder(folder)
     place = read_engine(engine, jobs, address, cpus, gpus)

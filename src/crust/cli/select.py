@@ -13,7 +13,7 @@ import typer
 
 from crust._util.output_files import check_output
 from crust.cli.formatting import show_log, text_table
-from crust.errors import InputError
+from crust.errors import InputError, require
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,6 +74,8 @@ def select_command(
     budget = parse_budget(k)
     check_output(output, "-o", (".parquet",), [features, groups])
     check_output(plot, "--plot", (".png", ".pdf", ".svg"))
+    if plot is not None:
+        require("matplotlib", extra="plot")
     show_log(logging.WARNING if quiet else logging.INFO)
 
     # Everything heavy is imported here, so that `crust --help` answers at once.
