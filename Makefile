@@ -26,10 +26,11 @@ reproduce-smoke: $(STAMP)  ## every table and figure of the paper in small, to s
 	@rm -rf runs/reproduce-smoke
 	@$(BIN)/crust reproduce all --scale smoke -o runs/reproduce-smoke $(ARGS)
 
-# JOBS=2 shares the tests out to two processes of one thread each; every process imports and collects for itself.
-JOBS ?= 1
-test: lint  ## lint, types, fast tests of the code (under 10 minutes); JOBS=2 uses two processes
-	@$(if $(filter-out 1,$(JOBS)),OMP_NUM_THREADS=1) $(BIN)/python -m pytest $(if $(filter-out 1,$(JOBS)),-n $(JOBS)) $(ARGS)
+# Two processes of one thread each; one that is done early takes over tests of the other. JOBS=1: this process alone.
+JOBS ?= 2
+test: lint  ## lint, types, fast tests of the code, on two cores (under 10 minutes)
+	@$(if $(filter-out 1,$(JOBS)),OMP_NUM_THREADS=1) $(BIN)/python -m pytest \
+	  $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist worksteal) $(ARGS)
 
 test-slow: $(STAMP)  ## tests that take minutes, or the network
 	@$(BIN)/python -m pytest -m slow $(ARGS)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from tests.forked import run_crust
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted(path for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -55,8 +56,25 @@ def run_python(block: Block, names: dict, where: str) -> None:
         exec(compile("\n" * (block.line - 1) + block.code, where, "exec"), names)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_documents_work(document, tmp_path, monkeypatch):
+def run_cold(words: list[str]) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-m", "crust", *words], capture_output=True, text=True)
+
+
+def commands(document: Path) -> list[str]:
+    some = [block.code for block in blocks(document.read_text(encoding="utf-8")) if block.language in SHELL]
+    return [line for code in some for line in crust_lines(code)]
+
+
+WAYS = [pytest.param(document, run_crust, id=str(document.relative_to(ROOT))) for document in DOCUMENTS]
+WAYS += [
+    pytest.param(document, run_cold, id=f"{document.relative_to(ROOT)}, from a cold start", marks=pytest.mark.slow)
+    for document in DOCUMENTS
+    if commands(document)
+]
+
+
+@pytest.mark.parametrize(("document", "run"), WAYS)
+def test_documents_work(document, run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     np.save("features.npy", rng.normal(size=(500, 8)).astype(np.float32))  # the files that examples read
@@ -67,8 +85,7 @@ def test_documents_work(document, tmp_path, monkeypatch):
             run_python(block, names, f"{document.name}:{block.line}")
         elif block.language in SHELL:
             for line in crust_lines(block.code):
-                words = [sys.executable, "-m", "crust", *shlex.split(line, comments=True)[1:]]
-                done = subprocess.run(words, capture_output=True, text=True)
+                done = run(shlex.split(line, comments=True)[1:])
                 assert done.returncode == 0, f"{document.name}:{block.line}: {line}\n{done.stderr}"
 
 

@@ -10,12 +10,12 @@ import signal
 import subprocess
 import sys
 import time
-from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 from tests.cli.common import call
 from tests.experiments.test_results_file import SPEC, one, text
+from tests.forked import CONTEXT
 from tests.refusals import refused
 
 from crust.errors import InputError
@@ -110,7 +110,7 @@ def _write(path, count):
 def test_lines_that_others_add_meanwhile_are_not_lost(tmp_path):
     path = tmp_path / "results.jsonl"
     append(path, one("first"))
-    writer = get_context("spawn").Process(target=_write, args=(path, 60))
+    writer = CONTEXT.Process(target=_write, args=(path, 60))
     writer.start()
     added = 0
     while writer.is_alive() or added < 60:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-from multiprocessing import get_context
 
 import pytest
+from tests.forked import CONTEXT
 
 from crust.experiments import append, find, make, read_results
 
@@ -28,8 +28,7 @@ def _write(path, name):
 
 def test_two_writers_lose_nothing(tmp_path):
     path = tmp_path / "results.jsonl"
-    context = get_context("spawn")
-    writers = [context.Process(target=_write, args=(path, name)) for name in "ab"]
+    writers = [CONTEXT.Process(target=_write, args=(path, name)) for name in "ab"]
     for writer in writers:
         writer.start()
     for writer in writers:

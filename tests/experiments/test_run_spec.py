@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 import torch
 from tests.cli.common import call
 from tests.experiments.common import tiny
+from tests.forked import CONTEXT
 
 from crust.experiments import read_results, run_spec
 from crust.experiments.run_spec import machine, train_spec
@@ -32,7 +32,7 @@ def test_a_gpu_counts_where_it_was_used(monkeypatch):
 
 
 def test_a_process_of_several_says_so():
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(1, mp_context=CONTEXT) as pool:
         assert pool.submit(machine, CPU).result()["shared"] is True
     assert "shared" not in machine(CPU)
 

@@ -4,7 +4,6 @@ import logging
 import os
 import platform
 import random
-import subprocess
 import sys
 import textwrap
 import threading
@@ -14,18 +13,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.forked import run_script
 from tests.training.common import clouds, fit, network
 from torch import nn
 
 import crust
 from crust.methods.erm import Erm
 
-ROOT = Path(__file__).parents[2]
-
 
 def in_a_process_of_its_own(script: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, cwd=ROOT, capture_output=True, text=True)
+    done = run_script(script)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 
@@ -61,7 +58,8 @@ def test_random_numbers_threads_logging_warnings_and_environment_stay(method):
 ACCELERATE = """
     from accelerate import Accelerator
     import torch
-    from tests.training.common import fit, network
+    from tests.forked import run_script
+from tests.training.common import fit, network
 
     accelerator = Accelerator(mixed_precision="bf16", gradient_accumulation_steps=4, cpu=True)
     model = accelerator.prepare(network())
@@ -83,7 +81,8 @@ ACCELERATE = """
 """
 
 NO_ACCELERATE = """
-    from tests.training.common import fit
+    from tests.forked import run_script
+from tests.training.common import fit
     fit("crust", mixed_precision="bf16")
     from accelerate import Accelerator
     accelerator = Accelerator(gradient_accumulation_steps=2, cpu=True)  # would be refused if ours had stayed
@@ -120,6 +119,7 @@ def test_accelerates_state_is_put_back_when_a_run_fails():
 def test_malloc_is_left_alone(told, mapped):
     script = f"""
 import ctypes
+from tests.forked import run_script
 from tests.training.common import fit
 fit("crust")
 {told}

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+from crust.errors import require
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -19,7 +21,7 @@ STYLE: dict[Any, Any] = {
 
 def png(draws: Sequence[Callable[[Axes], None]], *, width: float, height: float, sharex: bool = False) -> bytes:
     """A PNG with a panel for each function that draws one; sizes of a panel in inches."""
-    import matplotlib
+    matplotlib = require("matplotlib", extra="plot")
     from matplotlib.figure import Figure
 
     buffer = BytesIO()

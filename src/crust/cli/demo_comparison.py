@@ -20,6 +20,7 @@ TOP = 0.4  # the share of the labels that the audit's finds are counted in: as m
 WORST = 48
 FEW = 12
 FIXED_PERCENT = "\N{NO-BREAK SPACE}%"  # a number and its sign stay on one line
+RIGHT = "those that seem to have right labels"
 LOST = 0.05  # accuracy that was lost again is worth a sentence from here on
 
 
@@ -127,7 +128,8 @@ def demo_page(facts: Facts, examples: Examples) -> str:
 def summary(facts: Facts) -> str:
     """The outcome in words; it says what was measured, whoever won."""
     erm, crust = facts.erm, facts.crust
-    best = max(erm.accuracy)
+    best, share = max(erm.accuracy), crust.share  # as the setting says, which is its default here
+    chosen = f"the {100 * share:.0f} % most central ones" if isinstance(share, float) else RIGHT
     words = (
         f"Of {crust.examples:,} handwritten digits, {crust.planted:,} were given a wrong label on purpose; "
         f"the same small network then learned from them twice, for {_count(len(crust.accuracy), 'epoch')} each. "
@@ -142,7 +144,7 @@ def summary(facts: Facts) -> str:
         )
     words += (
         "With crust, which computes gradient proxies of all examples again and again and trains on "
-        f"{_chosen(crust)}, it is {percent(crust.accuracy[-1])}. "
+        f"{chosen}, it is {percent(crust.accuracy[-1])}. "
         f"Of all labels {percent(1 - crust.planted / crust.examples)} are right; "
         f"of those that crust trains on in the last epoch, {percent(crust.clean[-1])}. "
         f"Among the 40 % of the labels of the lowest quality are {crust.found:,} of the {crust.planted:,} wrong ones."
@@ -152,13 +154,6 @@ def summary(facts: Facts) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' * (number != 1)}"
-
-
-def _chosen(run: RunFacts) -> str:
-    """Whom crust trains on: as the setting says, which is its default here."""
-    if isinstance(run.share, float):
-        return f"the {run.share:.0%} most central ones".replace("%", " %")
-    return "those that seem to have right labels"
 
 
 def _tick(share: float) -> str:

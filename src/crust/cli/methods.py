@@ -12,6 +12,8 @@ from pydantic import BaseModel
 from crust.cli.formatting import text_table
 from crust.errors import choices
 
+HEADS = ("setting", "default", "values", "meaning")
+
 
 def methods_command(
     name: Annotated[str | None, typer.Argument(help="One method, with all its settings.", show_default=False)] = None,
@@ -26,7 +28,13 @@ def methods_command(
     console = Console(highlight=False)
     kinds = METHODS if name is None else {name: METHODS[choices(name, METHODS, "method")]}
     if as_json:
-        typer.echo(json.dumps([_as_data(each, kind) for each, kind in kinds.items()], indent=2))
+        heads = ("method", "what it does", "needs to know", "networks", "settings")
+        found = [
+            (each, kind.summary, kind.needs, kind.networks,
+             [dict(zip(HEADS, row, strict=True)) for row in setting_rows(kind.Settings)])
+            for each, kind in kinds.items()
+        ]  # fmt: skip
+        typer.echo(json.dumps([dict(zip(heads, row, strict=True)) for row in found], indent=2))
         return
     if name is None:
         console.print(_method_table(("method", "what it does", "needs to know"), [
@@ -37,24 +45,12 @@ def methods_command(
     kind = kinds[name]
     console.print(f"{name}: {kind.summary}", markup=False)
     console.print(f"needs to know: {kind.needs}; networks: {kind.networks}", markup=False)
-    heads = ("setting", "default", "values", "meaning")
     own = setting_rows(kind.Settings)
     if own:
-        console.print(_method_table(heads, own, f"settings of {name}"))
+        console.print(_method_table(HEADS, own, f"settings of {name}"))
     others = [row for row in setting_rows(TrainSettings) if row[0] not in kind.Settings.model_fields]
-    console.print(_method_table(heads, others, "settings of every run"))
+    console.print(_method_table(HEADS, others, "settings of every run"))
     console.print(f"next: crust train DATA --method {name} --set NAME=VALUE", markup=False)
-
-
-def _as_data(name: str, kind: Any) -> dict[str, Any]:
-    heads = ("setting", "default", "values", "meaning")
-    return {
-        "method": name,
-        "what it does": kind.summary,
-        "needs to know": kind.needs,
-        "networks": kind.networks,
-        "settings": [dict(zip(heads, row, strict=True)) for row in setting_rows(kind.Settings)],
-    }
 
 
 def setting_rows(settings: type[BaseModel]) -> list[tuple[str, str, str, str]]:
@@ -70,15 +66,11 @@ def setting_rows(settings: type[BaseModel]) -> list[tuple[str, str, str, str]]:
     for name, field in settings.model_fields.items():
         default = "null" if field.default is None else _default_in_words(field.default)
         values = " ".join([_words(field.annotation), *_bounds_in_words(field.metadata)])
-        rows.append((name, default, values, _meaning(settings, name)))
+        # In the words of the nearest class that says it: a variant only changes defaults.
+        kinds = [kind for kind in settings.__mro__ if issubclass(kind, BaseModel) and name in kind.model_fields]
+        meaning = next(filter(None, (kind.model_fields[name].description for kind in kinds)), "")
+        rows.append((name, default, values, meaning))
     return rows
-
-
-def _meaning(settings: type[BaseModel], name: str) -> str:
-    """What a setting means, in the words of the nearest class that says it: a variant only changes defaults."""
-    kinds = (kind for kind in settings.__mro__ if issubclass(kind, BaseModel))
-    words = (kind.model_fields[name].description for kind in kinds if name in kind.model_fields)
-    return next(filter(None, words), "")
 
 
 def _bounds_in_words(metadata: Sequence[Any]) -> list[str]:

@@ -15,7 +15,7 @@ import typer
 from crust.cli.formatting import StoppedByUser, show_log
 from crust.cli.reproduce_plan import Asked, check_folder, read_asked, read_engine, read_known, show_plan
 from crust.cli.reproduce_progress import GridProgress
-from crust.errors import InputError
+from crust.errors import InputError, require
 
 if TYPE_CHECKING:
     from crust.experiments.preflight import Checked
@@ -78,8 +78,12 @@ def reproduce_command(
 ) -> None:
     """Run the paper's experiments, or a grid of your own; what is there already is not run again."""
     show_log(logging.ERROR if quiet else logging.WARNING)
-    _check_alone()
+    from crust.experiments.task import check_alone
+
+    check_alone()
     asked = read_asked(what or [], grid, scale, seeds, methods)
+    if "figure1" in asked.names and not dry_run:
+        require("matplotlib", extra="plot")
     folder = output or Path("runs") / (f"reproduce-{asked.scale}" if grid is None else grid.stem)
     check_folder(folder)
     place = read_engine(engine, jobs, address, cpus, gpus)
@@ -143,12 +147,6 @@ def reproduce_command(
         raise typer.Exit(1)
 
 
-def _check_alone() -> None:
-    from crust.experiments.task import check_alone
-
-    check_alone()
-
-
 def _possible(todo: Sequence[Spec], checked: Checked, skip_missing: bool, quiet: bool) -> list[Spec]:
     """The runs that can be made here; the others are refused, or left out."""
     from crust.experiments import key
@@ -194,10 +192,10 @@ def _write_outputs(asked: Asked, lines: Sequence[dict[str, Any]], folder: Path) 
     folder.mkdir(parents=True, exist_ok=True)
     if asked.grid is not None:
         return write_grid(asked.specs, lines, folder)
-    written = [EXPERIMENTS[name].write(lines, asked.scale, folder, seeds=asked.seeds) for name in asked.names]
-    page = write_results_page(asked.names, lines, asked.scale, folder / "results.html", seeds=asked.seeds)
-    files = [path for some in written for path in some]
-    return [*files, page]
+    files = [
+        path for name in asked.names for path in EXPERIMENTS[name].write(lines, asked.scale, folder, seeds=asked.seeds)
+    ]
+    return [*files, write_results_page(asked.names, lines, asked.scale, folder / "results.html", seeds=asked.seeds)]
 
 
 def _again(context: typer.Context) -> str:
@@ -215,12 +213,9 @@ def _again(context: typer.Context) -> str:
         elif value is True:
             options.append(parameter.opts[0])
         else:
-            options += [word for each in values for word in (parameter.opts[0], _option_text(each))]
+            texts = [f"{each:g}" if isinstance(each, float) else str(each) for each in values]
+            options += [word for text in texts for word in (parameter.opts[0], text)]
     return shlex.join([*words, *options])
-
-
-def _option_text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _runs_in_words(count: int) -> str:

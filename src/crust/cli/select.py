@@ -13,7 +13,7 @@ import typer
 
 from crust._util.output_files import check_output
 from crust.cli.formatting import show_log, text_table
-from crust.errors import InputError
+from crust.errors import InputError, require
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,6 +74,8 @@ def select_command(
     budget = parse_budget(k)
     check_output(output, "-o", (".parquet",), [features, groups])
     check_output(plot, "--plot", (".png", ".pdf", ".svg"))
+    if plot is not None:
+        require("matplotlib", extra="plot")
     show_log(logging.WARNING if quiet else logging.INFO)
 
     # Everything heavy is imported here, so that `crust --help` answers at once.
@@ -98,7 +100,11 @@ def select_command(
             f"--plot needs all vectors at once: leave it out for the folder {features}", code="options-exclude"
         )
     if dry_run:
-        _print_estimate(_shape_of(vectors), budget, names, options)
+        if folder:
+            from crust.selection.npy_shards import find_files
+
+            vectors = find_files(vectors)
+        _print_estimate(vectors.shape, budget, names, options)
         return
     coreset = crust.select(vectors, budget, groups=names, progress=not quiet, **options)
     if output is not None:
@@ -144,15 +150,6 @@ def _engine(engine: str | None, address: str | None, threads: int | None) -> Any
     from crust.selection import Ray
 
     return Ray(address, threads)
-
-
-def _shape_of(vectors: Any) -> tuple[int, ...]:
-    if isinstance(vectors, str):
-        from crust.selection.npy_shards import find_files
-
-        return find_files(vectors).shape
-    shape: tuple[int, ...] = vectors.shape
-    return shape
 
 
 def _read_vectors(

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from crust.cli.formatting import percent, show_log, text_table
-from crust.errors import InputError
+from crust.errors import InputError, require
 
 # The plots of the page, with what to see in them.
 PICTURES = {
@@ -60,6 +60,7 @@ def theory_command(
     where = run if output is None else output
     if where.exists() and not where.is_dir():
         raise InputError(f"-o {where} is a file: name a folder", code="output-is-file")
+    require("matplotlib", extra="plot")  # asked for before the minutes that it takes
 
     from crust.runs.checkpoints import reopen
     from crust.theory.diagnose import diagnose

@@ -13,7 +13,7 @@ from crust.data.examples import Bundle, Examples
 from crust.data.labels import check_classes
 from crust.data.npz_dataset import encoding_of, from_arrays, read_npz
 from crust.data.safe_pickle import read_pickle
-from crust.errors import InputError
+from crust.errors import InputError, require
 
 log = logging.getLogger("crust.data")
 
@@ -108,6 +108,7 @@ def _cifar_examples(x: NDArray[Any], y: NDArray[Any], classes: list[str], part: 
 
 
 def _download(name: str, folder: Path) -> None:
+    require("torchvision", extra="vision")
     from torchvision import datasets
     from torchvision.datasets.utils import download_and_extract_archive
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from crust.data.examples import Bundle, Examples
 from crust.data.labels import check_classes
-from crust.errors import InputError, choices
+from crust.errors import InputError, choices, require
 
 log = logging.getLogger("crust.data")
 
@@ -253,6 +253,7 @@ class FolderImages:
 
 
 def _eval_transform(size: int, resize: int | None) -> Any:
+    require("torchvision", extra="vision")
     from torchvision.transforms import v2
 
     # 256 for 224, as is usual; small images are wanted whole
@@ -261,6 +262,7 @@ def _eval_transform(size: int, resize: int | None) -> Any:
 
 
 def _augmenting(size: int, resize: int | None) -> Any:
+    require("torchvision", extra="vision")
     from torchvision.transforms import v2
 
     if resize is None:

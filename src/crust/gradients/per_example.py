@@ -30,28 +30,18 @@ def label_mask(outputs: Tensor, y: Tensor) -> Tensor:
     return y[:, None] == torch.arange(outputs.shape[1], device=outputs.device)
 
 
-def label_cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
-    """Minus the log probability of the label."""
-    return -torch.where(label_mask(logits, y), logits.log_softmax(1), 0.0).sum(1)
-
-
-def probability_residual(logits: Tensor, y: Tensor) -> Tensor:
-    """p - y."""
-    return logits.softmax(1) - label_mask(logits, y).to(logits.dtype)
-
-
 def distance(outputs: Tensor, y: Tensor) -> Tensor:
     """f - y; with several outputs y is the one-hot vector of the label."""
     return outputs - (y[:, None] if outputs.shape[1] == 1 else label_mask(outputs, y)).to(outputs.dtype)
 
 
-def squared(outputs: Tensor, y: Tensor) -> Tensor:
-    """Half the squared distance from the label."""
-    return distance(outputs, y).square().sum(1) / 2
-
-
-# Every loss by its name.
-LOSSES = {"cross-entropy": Loss(label_cross_entropy, probability_residual), "squared": Loss(squared, distance)}
+LOSSES = {
+    "cross-entropy": Loss(
+        lambda z, y: -torch.where(label_mask(z, y), z.log_softmax(1), 0.0).sum(1),
+        lambda z, y: z.softmax(1) - label_mask(z, y).to(z.dtype),  # p - y
+    ),
+    "squared": Loss(lambda f, y: distance(f, y).square().sum(1) / 2, distance),
+}
 
 
 def label_certainty(logits: Tensor, y: Tensor, loss: str) -> dict[str, Tensor]:

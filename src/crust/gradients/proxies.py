@@ -29,7 +29,7 @@ from crust.gradients.per_example import (
     label_certainty,
     label_tensor,
     logit_matrix,
-)
+)  # fmt: skip
 
 KINDS = ("logits", "features", "exact")
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from crust.errors import InputError, choices
+from crust.errors import InputError, choices, require
 from crust.models.networks import ResNet, check_count, image_channels, mlp, small_cnn
 from crust.models.text_network import TextNetwork
 
@@ -92,8 +92,7 @@ def timm_model(
     name: str, in_shape: Sequence[int], classes: int, *, pretrained: bool = False, **settings: Any
 ) -> nn.Module:
     """Build a network of timm for images of a shape; its published weights only where they are asked for."""
-    import timm
-
+    timm = require("timm", extra="vision")
     channels = image_channels(in_shape, TIMM + name)
     config = None if ":" in name else timm_config(name)
     # Transformers with a table of positions must know the size of the images; others take any.
@@ -116,7 +115,7 @@ def timm_model(
 
 def timm_config(name: str) -> Any:
     """timm's record of a network: the size of its images, their mean and so on."""
-    import timm
+    timm = require("timm", extra="vision")
     from timm.models import PretrainedCfg
 
     architecture, _, tag = name.partition(".")

@@ -70,12 +70,16 @@ def transition_matrix(
     if not isinstance(name, str):
         return check_matrix(name, classes)
     build = MATRICES[choices(name, MATRICES, "noise")]
-    rate, classes = check_rate(rate), _check_classes(classes)
+    rate = check_rate(rate)
+    if not isinstance(classes, (int, np.integer)) or isinstance(classes, bool) or classes < 2:
+        raise InputError(
+            f"the number of classes is {classes!r}: noise needs a whole number of at least 2", code="classes-count"
+        )
     if name == "derangement" and rng is None:
         raise InputError(
             "derangement noise draws a permutation: give rng=numpy.random.default_rng(seed)", code="missing-rng"
         )
-    T = build(rate, classes, rng, superclasses)
+    T = build(rate, int(classes), rng, superclasses)
     off = T - np.diag(np.diag(T))
     if rate > 0 and (off.max(axis=1) >= np.diag(T)).any():
         log.warning(
@@ -133,14 +137,6 @@ def check_matrix(T: Any, classes: int | None = None) -> Matrix:
     return T
 
 
-def _check_classes(classes: int | None) -> int:
-    if not isinstance(classes, (int, np.integer)) or isinstance(classes, bool) or classes < 2:
-        raise InputError(
-            f"the number of classes is {classes!r}: noise needs a whole number of at least 2", code="classes-count"
-        )
-    return int(classes)
-
-
 # ------------------------------------------------------------------------------------------- the builders
 
 
@@ -148,14 +144,6 @@ def _symmetric(rate: float, classes: int, rng: Rng | None, superclasses: Any) ->
     T = np.full((classes, classes), rate / (classes - 1))
     np.fill_diagonal(T, 1 - rate)
     return T
-
-
-def _symmetric_inclusive(rate: float, classes: int, rng: Rng | None, superclasses: Any) -> Matrix:
-    return (1 - rate) * np.eye(classes) + rate / classes
-
-
-def _pair_flip(rate: float, classes: int, rng: Rng | None, superclasses: Any) -> Matrix:
-    return _flips(rate, (np.arange(classes) + 1) % classes)
 
 
 def _asymmetric_cifar10(rate: float, classes: int, rng: Rng | None, superclasses: Any) -> Matrix:
@@ -180,12 +168,7 @@ def _asymmetric_cifar100_block(rate: float, classes: int, rng: Rng | None, super
     return _flips(rate, _next_of_group(np.arange(100) // 5))
 
 
-def _derangement(rate: float, classes: int, rng: Rng | None, superclasses: Any) -> Matrix:
-    assert rng is not None
-    return _flips(rate, draw_derangement(classes, rng))
-
-
-def draw_derangement(classes: int, rng: Rng) -> NDArray[np.int64]:
+def draw_derangement(classes: int, rng: Any) -> NDArray[np.int64]:
     """Permutations are drawn until one leaves no class where it is."""
     while True:
         image = rng.permutation(classes)
@@ -221,10 +204,10 @@ def _exactly(expected: int, classes: int, name: str) -> None:
 
 MATRICES: dict[str, Callable[[float, int, Rng | None, Any], Matrix]] = {
     "symmetric": _symmetric,
-    "symmetric-inclusive": _symmetric_inclusive,
-    "pair-flip": _pair_flip,
+    "symmetric-inclusive": lambda rate, classes, *_: (1 - rate) * np.eye(classes) + rate / classes,
+    "pair-flip": lambda rate, classes, *_: _flips(rate, (np.arange(classes) + 1) % classes),
     "asymmetric-cifar10": _asymmetric_cifar10,
     "asymmetric-cifar100-superclass": _asymmetric_cifar100_superclass,
     "asymmetric-cifar100-block": _asymmetric_cifar100_block,
-    "derangement": _derangement,
+    "derangement": lambda rate, classes, rng, _: _flips(rate, draw_derangement(classes, rng)),
 }
