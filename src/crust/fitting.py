@@ -498,7 +498,7 @@ def check_trainable(network: nn.Module) -> None:
         crust.errors.InputError: no weight of the model can change: set requires_grad of those that shall learn
     """
     weights = list(network.parameters())
-    if any(isinstance(weight, nn.parameter.UninitializedTensorMixin) for weight in weights):
+    if any(nn.parameter.is_lazy(weight) for weight in weights):
         raise InputError(
             "the model has lazy layers that do not know their shape yet: show it one batch first, model(x)",
             code="lazy-model",

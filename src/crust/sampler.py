@@ -455,8 +455,8 @@ def _check(method: Method, name: str, settings: Mapping[str, Any]) -> None:
 
 
 def _same(one: Selection, other: Selection) -> bool:
-    weights = [np.ones(len(each.indices)) if each.weights is None else each.weights for each in (one, other)]
-    return np.array_equal(one.indices, other.indices) and np.array_equal(*weights)
+    mine, its = (np.ones(len(each.indices)) if each.weights is None else each.weights for each in (one, other))
+    return np.array_equal(one.indices, other.indices) and np.array_equal(mine, its)
 
 
 def _visits(selection: Selection, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -49,6 +49,7 @@ def find_label_issues(
         both = "neither pred_probs nor features are" if pred_probs is None else "pred_probs and features are both"
         raise InputError(f"{both} given: give one of them", code="pred-probs-or-features")
     labels = _one_each(labels)
+    p: NDArray[np.floating]
     if features is not None:
         codes, classes = encode_labels(labels)
         x = _numbers(features, "the features", len(codes))

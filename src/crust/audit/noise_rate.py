@@ -166,5 +166,6 @@ def interval(values: Array, weights: Array, level: float = LEVEL) -> NoiseRate:
     ends = np.searchsorted(total, total[:-1] + level - 1e-9)  # the first end that holds enough, for each beginning
     widths = np.where(ends <= len(values), values[np.minimum(ends, len(values)) - 1] - values, np.inf)
     first = int(np.argmin(widths))
-    middle = float(values[np.searchsorted(total[1:], 0.5)])
-    return NoiseRate(*(round(float(v), 5) for v in (middle, values[first], values[ends[first] - 1])))
+    middle = values[np.searchsorted(total[1:], 0.5)]
+    value, low, high = (round(float(v), 5) for v in (middle, values[first], values[ends[first] - 1]))
+    return NoiseRate(value, low, high)

@@ -40,7 +40,7 @@ class CrustCallback(TrainerCallback):  # type: ignore[misc]
         >>> from crust import CoresetSampler
         >>> data = torch.utils.data.TensorDataset(torch.randn(12, 4), torch.arange(12) % 3)
         >>> CrustCallback(CoresetSampler(data, None, torch.nn.Linear(4, 3), epochs=2)).sampler
-        CoresetSampler(crust, 11 of 11 examples an epoch, not begun)
+        CoresetSampler(crust, 12 of 12 examples an epoch, not begun)
     """
 
     def __init__(self, sampler: CoresetSampler | None, resume_from_checkpoint: str | bool | None = None):
@@ -50,12 +50,11 @@ class CrustCallback(TrainerCallback):  # type: ignore[misc]
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Take the state out of the checkpoint that training goes on from."""
-        folder = self.resume_from_checkpoint
-        if folder is True:
-            folder = get_last_checkpoint(args.output_dir)
+        asked = self.resume_from_checkpoint
+        folder = get_last_checkpoint(str(args.output_dir)) if asked is True else asked
         if not folder or self.sampler is None:
             return
-        path = Path(folder) / FILE
+        path = Path(str(folder)) / FILE
         if not path.exists():
             raise InputError(
                 f"{folder} has no {FILE}: go on from one that was saved with the sampler", code="no-sampler-state"
@@ -67,7 +66,7 @@ class CrustCallback(TrainerCallback):  # type: ignore[misc]
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Put the state beside the weights."""
-        folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+        folder = Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
         if self.sampler is not None and state.is_world_process_zero and folder.exists():
             torch.save(self.sampler.state_dict(), folder / FILE)
 
@@ -84,6 +83,15 @@ class CrustTrainer(Trainer):  # type: ignore[misc]
 
     Attributes:
         sampler: of the run, once training has begun: it has `audit()`.
+
+    Example:
+        >>> from transformers import BertConfig, BertForSequenceClassification
+        >>> sizes = {"vocab_size": 50, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1}
+        >>> model = BertForSequenceClassification(BertConfig(**sizes, intermediate_size=8, num_labels=2))
+        >>> texts = [{"input_ids": [2, 5 + n % 2, n % 50, 3], "labels": n % 2} for n in range(40)]
+        >>> trainer = CrustTrainer(model, train_dataset=texts, crust={"fraction": 0.7})
+        >>> trainer.sampler is None  # it is made by train()
+        True
     """
 
     def __init__(self, *args: Any, crust: Mapping[str, Any] | None = None, **kwargs: Any):
@@ -101,7 +109,9 @@ class CrustTrainer(Trainer):  # type: ignore[misc]
         return super().train(resume_from_checkpoint, *args, **kwargs)
 
     def _get_train_sampler(self, train_dataset: Any = None) -> CoresetSampler:
-        dataset, args = self.train_dataset if train_dataset is None else train_dataset, self.args
+        dataset: Any = self.train_dataset if train_dataset is None else train_dataset
+        network: Any = self.model
+        args = self.args
         options = dict(self._options)
         labels = options.pop("labels", None)
         batch = self._train_batch_size * args.gradient_accumulation_steps * args.world_size
@@ -117,7 +127,7 @@ class CrustTrainer(Trainer):  # type: ignore[misc]
             "workers": args.dataloader_num_workers,
             "seed": args.seed,
         }
-        self.sampler = CoresetSampler(dataset, labels, self.model, **{**given, **options})
+        self.sampler = CoresetSampler(dataset, labels, network, **{**given, **options})
         self._keeper.sampler = self.sampler
         return self.sampler
 

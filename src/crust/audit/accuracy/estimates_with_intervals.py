@@ -122,16 +122,16 @@ def estimate_accuracy(
     injected = np.isin(errors.kept, errors.injected)
     reason = cannot_say(audit, second.rows(~injected), second.rows(injected), errors)
     if reason is not None:
-        nothing = {"noise_rate": None, "transitions": None, "curve": [], "cut": None}
+        nothing: dict[str, Any] = {"noise_rate": None, "transitions": None, "curve": [], "cut": None}
         return {**head, **nothing, "cannot_say": reason, "notes": []}
     likely = likely_rates(audit, second.rows(~injected), errors, len(classes))
     doubt = doubt_by_place(audit.doubt, second.doubt, errors)
-    wrong = max(1, round(n * interval(RATES, likely).value))
+    wrong = max(1, round(n * float(interval(RATES, likely).value or 0)))
     thresholds, flagged = _threshold_grid(audit, wrong)
     rates, recall, sample = _draws(doubt, thresholds, flagged / n, likely, errors, n, rng)
     rate = _with_interval(rates)
     precision = np.minimum(1.0, rates[:, None] * recall / (flagged / n))
-    curve = [
+    curve: list[dict[str, Any]] = [
         {
             "threshold": float(threshold),
             "flagged": int(count),
