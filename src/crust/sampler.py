@@ -201,7 +201,7 @@ class CoresetSampler(Sampler[int]):
     def coreset(self) -> NDArray[np.int64]:
         """Positions in the dataset of those that are trained on; without the others that count less than a whole."""
         weights = self.selection.weights
-        full = isinstance(self.method, Crust) and self.method.members is not None and weights is not None
+        full = isinstance(self.method, Crust) and self.method.sized is not None and weights is not None
         rows = self.selection.indices[weights == 1] if full else self.selection.indices
         return self.kept[np.unique(rows)]
 
@@ -372,6 +372,7 @@ class CoresetSampler(Sampler[int]):
             "watch": self.recorder.watch.state(),
             "watch_validation": None if watch is None else watch.state(),
             "history": self.recorder.history.lines,
+            "passes": [self.context.cost.forward, self.context.cost.backward],
         }
         tensors: dict[str, Tensor] = {}
         return {"format": FORMAT, "plain": json.dumps(checkpoint.flatten(content, "", tensors)), "tensors": tensors}
@@ -399,6 +400,7 @@ class CoresetSampler(Sampler[int]):
         if self.recorder.watch_validation is not None:
             self.recorder.watch_validation.load(found["watch_validation"])
         self.recorder.history.lines = found["history"]
+        self.context.cost.forward, self.context.cost.backward = found["passes"]
         self._weights = None
         self._again = self.epoch >= 0 and (not self.handed_out if again is None else again)
 

@@ -90,13 +90,19 @@ def test_rows_are_in_the_order_of_the_dataset(kind):
         assert found.predictions.tolist() == expected.predictions.tolist()
 
 
-def test_a_shuffled_loader_of_tensors():
+def test_loaders_of_tensors():
     data = TensorDataset(X, torch.arange(N))
     model = network()
+    expected = proxies(model, batches(), Y).proxies
     before = torch.get_rng_state()
-    found = proxies(model, DataLoader(data, 6, shuffle=True), Y)  # draws its seed from the global generator
+    found = proxies(model, DataLoader(data, 6), Y)  # draws a seed from the global generator
     assert torch.equal(torch.get_rng_state(), before)
-    np.testing.assert_allclose(found.proxies, proxies(model, batches(), Y).proxies, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(found.proxies, expected, rtol=1e-3, atol=1e-5)
+    shuffled = DataLoader(data, 6, shuffle=True)
+    pairs = (pair for pair in shuffled)  # inputs and positions
+    np.testing.assert_allclose(proxies(model, pairs, Y).proxies, expected, rtol=1e-3, atol=1e-5)
+    with pytest.raises(InputError, match="does not go through its dataset in order"):
+        proxies(model, shuffled, Y)
 
 
 @pytest.mark.parametrize("kind", KINDS)

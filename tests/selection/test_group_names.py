@@ -101,7 +101,7 @@ def test_names_and_codes_give_the_groups_back(groups):
 )
 def test_groups_refused(groups, words):
     message = refusal(check_groups, groups, 3)
-    assert message.startswith("groups ")
+    assert "groups " in message
     assert words in message
 
 

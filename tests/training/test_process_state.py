@@ -58,8 +58,7 @@ def test_random_numbers_threads_logging_warnings_and_environment_stay(method):
 ACCELERATE = """
     from accelerate import Accelerator
     import torch
-    from tests.forked import run_script
-from tests.training.common import fit, network
+    from tests.training.common import fit, network
 
     accelerator = Accelerator(mixed_precision="bf16", gradient_accumulation_steps=4, cpu=True)
     model = accelerator.prepare(network())
@@ -81,8 +80,7 @@ from tests.training.common import fit, network
 """
 
 NO_ACCELERATE = """
-    from tests.forked import run_script
-from tests.training.common import fit
+    from tests.training.common import fit
     fit("crust", mixed_precision="bf16")
     from accelerate import Accelerator
     accelerator = Accelerator(gradient_accumulation_steps=2, cpu=True)  # would be refused if ours had stayed

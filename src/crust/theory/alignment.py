@@ -128,6 +128,7 @@ def alignment(
         An `Alignment`.
 
     Example:
+        >>> import torch
         >>> x = torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 2.0], [0.1, 2.0]])
         >>> model = torch.nn.Linear(2, 1, bias=False)
         >>> given, true = [1.0, 1.0, -1.0, 1.0], [1.0, 1.0, -1.0, -1.0]

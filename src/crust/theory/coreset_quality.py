@@ -168,6 +168,7 @@ def coreset_quality(
         A `CoresetQuality`.
 
     Example:
+        >>> import torch
         >>> x = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 2.0], [0.0, 2.0]])
         >>> found = coreset_quality(torch.nn.Linear(2, 1, bias=False), x, [1.0, 1.0, -1.0, -1.0], [0, 2], clusters=2)
         >>> round(found.alpha, 6), round(found.beta, 6), round(found.errors.gram, 6)
