@@ -71,8 +71,8 @@ def test_other_data_and_networks_have_their_place():
     assert "tests" not in make("erm", "true")
 
 
-# Names of specifications as they stand in new result files and as names of folders: they change with a new setting only,
-# and lines from before are found by what the setting was then.
+# Names of specifications as they stand in new result files and as names of folders: they change with a new setting
+# only, and lines from before are found by what the setting was then.
 KEYS = {
     "erm symmetric:0.5": "52be21763a1105fa",
     "oracle symmetric:0.5": "5a6e9b0f767638b9",
