@@ -6,9 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
+from tests.integrations.clouds import clouds, network
 from tests.integrations.texts import auroc
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 - its usual name
@@ -20,27 +20,13 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 EPOCHS = 10
 
 
-def problem(n=240):
-    rng = np.random.default_rng(0)
-    true = rng.integers(0, 3, n)
-    x = (np.eye(3, 6)[true] * 3 + rng.normal(size=(n, 6))).astype(np.float32)
-    given = np.where(rng.random(n) < 0.3, (true + rng.integers(1, 3, n)) % 3, true)
-    return x, given, true
-
-
-def network():
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        return nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 3))
-
-
 def with_accelerate(accumulate=2):
     """An ordinary loop of Accelerate; steps, the last rate, the sampler."""
     from accelerate import Accelerator
 
     accelerator = Accelerator(cpu=True, gradient_accumulation_steps=accumulate)
-    x, given, _ = problem()
-    rows, model = TensorDataset(torch.from_numpy(x), torch.from_numpy(given)), network()
+    x, given, _ = clouds()
+    rows, model = TensorDataset(x, torch.from_numpy(given)), network()
     sampler = crust.CoresetSampler(rows, given, model, epochs=EPOCHS, select_after=2)
     optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
     loader = DataLoader(rows, 16, sampler=sampler)
@@ -75,16 +61,16 @@ def test_accelerate_makes_every_planned_step_and_is_as_before(own_state):
     assert steps == planned
     assert rate < 1e-9
     assert kept == (2, "no", 1)
-    _, given, true = problem()
+    _, given, true = clouds()
     assert auroc(sampler.audit(), given != true) > 0.9
 
 
 def test_skorch():
     skorch = pytest.importorskip("skorch")
-    x, given, true = problem()
+    x, given, true = clouds()
     model = network()
     sampler = crust.CoresetSampler(
-        TensorDataset(torch.from_numpy(x), torch.from_numpy(given)), given, model, epochs=EPOCHS, select_after=2
+        TensorDataset(x, torch.from_numpy(given)), given, model, epochs=EPOCHS, select_after=2
     )
     net = skorch.NeuralNetClassifier(
         model,
@@ -98,7 +84,7 @@ def test_skorch():
         iterator_train__sampler=sampler,
         verbose=0,
     )
-    net.fit(x, given)
+    net.fit(x.numpy(), given)
     assert sampler.model is net.module_
     assert sampler.epoch == EPOCHS - 1
     assert (net.predict(x) == true).mean() > 0.9
@@ -114,12 +100,12 @@ import crust
 from tests.integrations import test_accelerate_and_skorch as loops
 from tests.integrations.texts import auroc
 rank = int(os.environ["RANK"])
-x, given, true = loops.problem()
+x, given, true = loops.clouds()
 if sys.argv[2] == "accelerate":
     steps, planned, rate, sampler, model, _ = loops.with_accelerate(1)
 else:  # DistributedDataParallel without a framework: the sampler deals the batches itself
     torch.distributed.init_process_group("gloo")
-    rows = TensorDataset(torch.from_numpy(x), torch.from_numpy(given))
+    rows = TensorDataset(x, torch.from_numpy(given))
     model = torch.nn.parallel.DistributedDataParallel(loops.network())
     sampler = crust.CoresetSampler(rows, given, model, epochs=loops.EPOCHS, select_after=2, shard=True)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)

@@ -6,12 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
+from tests.integrations.clouds import clouds, network
 from tests.integrations.texts import auroc
 from tests.refusals import refused
-from torch import nn
 from torch.nn import functional as F  # noqa: N812 - its usual name
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -22,22 +21,12 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 EPOCHS = 10
 
 
-def clouds(n=240):
-    rng = np.random.default_rng(0)
-    true = rng.integers(0, 3, n)
-    x = (np.eye(3, 6)[true] * 3 + rng.normal(size=(n, 6))).astype(np.float32)
-    given = np.where(rng.random(n) < 0.3, (true + rng.integers(1, 3, n)) % 3, true)
-    return TensorDataset(torch.from_numpy(x), torch.from_numpy(given)), given, true
-
-
 class Classifier(lightning.LightningModule):
     """As people write them; what it has seen stays in lists."""
 
     def __init__(self, total=None):
         super().__init__()
-        with torch.random.fork_rng():
-            torch.manual_seed(0)
-            self.net = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 3))
+        self.net = network()
         self.validated, self.rates, self.losses = [], [], []
 
     def training_step(self, batch, _):
@@ -64,7 +53,8 @@ class Classifier(lightning.LightningModule):
 def start(folder, *, epochs=EPOCHS, stop=None, workers=0, **options):
     from crust.integrations.lightning import CrustCallback
 
-    rows, given, true = clouds()
+    x, given, true = clouds()
+    rows = TensorDataset(x, torch.from_numpy(given))
     module = Classifier()
     sampler = crust.CoresetSampler(rows, given, module.net, epochs=epochs, select_after=2, batch_size=16)
     loader = DataLoader(rows, 16, sampler=sampler, num_workers=workers)

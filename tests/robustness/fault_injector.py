@@ -27,6 +27,11 @@ class Injector:
         self.below = below
         self.shim = ctypes.CDLL(os.environ["LD_PRELOAD"])
 
+    def empty(self) -> None:
+        """Begin anew."""
+        shutil.rmtree(self.below, ignore_errors=True)
+        self.below.mkdir()
+
     def __call__(self, work: Callable[[], object], at: int = -1) -> tuple[int, str, int]:
         """The exit code, what was said on stderr, and the number of calls; killed before call number `at`."""
         told, tell = os.pipe()
@@ -93,14 +98,10 @@ def train(folder: Path, epochs: int) -> int:
     inject = Injector(below)
     command = f"train digits {SMALL} --noise symmetric:0.3 --epochs {epochs} -o {below}/a"
 
-    def empty() -> None:
-        shutil.rmtree(below, ignore_errors=True)
-        below.mkdir()
-
-    empty()
+    inject.empty()
     assert inject(command_of(command))[0] == 0
     whole, kills = content(below / "a"), 0
-    for at in inject.everywhere(command_of(command), empty):
+    for at in inject.everywhere(command_of(command), inject.empty):
         kills += 1
         copy = folder / "copy"
         shutil.rmtree(copy, ignore_errors=True)
@@ -237,8 +238,7 @@ def review(folder: Path) -> int:
         store.close()
 
     def empty() -> None:
-        shutil.rmtree(below, ignore_errors=True)
-        below.mkdir()
+        inject.empty()
         confirmed.write_text("")
 
     kills = 0
@@ -255,6 +255,8 @@ def review(folder: Path) -> int:
 
 def reproduce(folder: Path) -> int:
     """A grid that is killed goes on with the same command to the same results, each once."""
+    from crust.experiments import read_results
+
     (folder / "grid.yaml").write_text(
         "scale: smoke\ndata: digits\nlabels: symmetric:0.2\nmodel: mlp\nmethod: erm\nepochs: 1\nlimit: 60\n"
     )
@@ -262,24 +264,20 @@ def reproduce(folder: Path) -> int:
     inject = Injector(below)
     command = f"reproduce --grid {folder}/grid.yaml -o {below} -q"
 
-    def empty() -> None:
-        shutil.rmtree(below, ignore_errors=True)
-        below.mkdir()
-
     def results() -> list[object]:
-        lines = [json.loads(line) for line in (below / "results.jsonl").read_text().splitlines()]
+        lines = read_results(below / "results.jsonl")  # passes over a line that was cut off
         return [(line["key"], line["accuracy"]) for line in lines]
 
-    empty()
+    inject.empty()
     code, said, _ = inject(command_of(command))
     assert code == 0, said
     whole, kills = results(), 0
-    for at in inject.everywhere(command_of(command), empty):
+    for at in inject.everywhere(command_of(command), inject.empty):
         kills += 1
         code, said, _ = inject(command_of(command))
         assert code == 0, (at, said)
         assert results() == whole, at
-        assert not [*below.rglob("*.tmp"), *below.rglob("*.part")], at
+        assert not (left := [*below.rglob("*.tmp"), *below.rglob("*.part")]), (at, left)
     return kills
 
 

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from crust._util.atomic_write import write_atomic
 from crust.errors import InputError
 from crust.experiments.outputs.setting_diff import grid_cells
 from crust.experiments.outputs.table_summary import ResultIndex, Summary, summarise
-from crust.experiments.results_file import append, find, read_results
+from crust.experiments.results_file import append, find, read_results, write_pages
 from crust.experiments.specs import fill_defaults, key, seedless
 from crust.experiments.task import Event, GridEngine, Spec, Tell, Work, check_alone, failure, remove
 
@@ -153,11 +152,7 @@ def write_grid(
         "grid.csv": table_csv(summary),
         "results.html": build(title, about, [summary], lines=runs),
     }
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        write_atomic(place / name, content.encode())
-    return [place / name for name in files]
+    return write_pages(folder, {name: content.encode() for name, content in files.items()})
 
 
 def _grid_summary(specs: Sequence[dict[str, Any]], found: ResultIndex, title: str) -> Summary:

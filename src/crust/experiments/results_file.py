@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from io import RawIOBase
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from crust._util.atomic_write import remove_drafts, write_atomic
 from crust.errors import InputError
 from crust.experiments.specs import same_spec, with_present_names
 
@@ -191,7 +192,7 @@ def find(lines: Iterable[dict[str, Any]], spec: dict[str, Any]) -> dict[str, Any
 
 
 def append(path: str | Path, line: dict[str, Any]) -> None:
-    """Add a line, also where several processes write the same_spec file, or somebody adds lines to it by other means.
+    """Add a line, also where several processes write the same file, or somebody adds lines to it by other means.
 
     What is there is never written again: a process that is killed here leaves one line that is cut off, at worst.
 
@@ -217,6 +218,23 @@ def append(path: str | Path, line: dict[str, Any]) -> None:
             f"{file} cannot be added to ({reason}): see to that and start again, what is finished is kept",
             code="cannot-write",
         ) from None
+
+
+def write_pages(folder: str | Path, files: Mapping[str, bytes]) -> list[Path]:
+    """Write what follows from results, one process at a time, without what one that was killed has left.
+
+    Example:
+        >>> import tempfile
+        >>> [path.name for path in write_pages(tempfile.mkdtemp(), {"grid.md": b"# Grid"})]
+        ['grid.md']
+    """
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    with FileLock(place / ".pages.lock"):
+        for name, content in files.items():
+            remove_drafts(place / name)
+            write_atomic(place / name, content)
+    return [place / name for name in files]
 
 
 def _ends(file: RawIOBase) -> bool:

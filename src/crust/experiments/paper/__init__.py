@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from crust._util.atomic_write import write_atomic
 from crust.errors import choices
 from crust.experiments.outputs.results_html import build
 from crust.experiments.outputs.table_summary import ResultIndex
 from crust.experiments.paper import published
 from crust.experiments.paper.experiment import Experiment
 from crust.experiments.paper.tables_and_figures import PANELS, figure1_cells, table1_cells, table2_cells, table3_cells
+from crust.experiments.results_file import write_pages
 
 __all__ = ["EXPERIMENTS", "write_results_page"]
 
@@ -137,5 +137,4 @@ def write_results_page(
         lines=[line for line in every if id(line) in used],
         source=published.SOURCE,
     )
-    write_atomic(path, text.encode())
-    return Path(path)
+    return write_pages(Path(path).parent, {Path(path).name: text.encode()})[0]

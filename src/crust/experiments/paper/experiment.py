@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crust._util.atomic_write import write_atomic
 from crust.errors import InputError, choices
 from crust.experiments.outputs import figures, table_markdown
 from crust.experiments.outputs.table_summary import Reported, ResultIndex, Summary, TableCellSpec, specs_of, summarise
 from crust.experiments.paper.published import SOURCE
+from crust.experiments.results_file import write_pages
 from crust.experiments.specs import MOST_SEEDS, SCALES
 
 
@@ -108,17 +108,13 @@ class Experiment:
             The files: Markdown and CSV, of a figure also PNG.
         """
         summary = self.summary(lines, scale, seeds)
-        place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
         files = {f"{self.name}.md": self.page(summary).encode()}
         if self.panels:
             files[f"{self.name}.csv"] = figures.figure_csv(summary, self.panels).encode()
             files |= figures.figure_pngs(summary, self.panels)
         else:
             files[f"{self.name}.csv"] = table_markdown.table_csv(summary).encode()
-        for name, content in files.items():
-            write_atomic(place / name, content)
-        return [place / name for name in files]
+        return write_pages(folder, files)
 
     def page(self, summary: Summary) -> str:
         """Its page in Markdown."""
