@@ -165,12 +165,12 @@ def score(
         spec = next(iter(here.values()))["spec"]
         bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"])
         given, truth = labels_of_spec(bundle, labels, spec["experiment"]["seed"], human_labels)
-        for judge, (doubt, suggested, used) in judgements(here, folder, given, bundle.train.classes).items():
+        for judge, (error_score, suggested, used) in judgements(here, folder, given, bundle.train.classes).items():
             line = {
                 "judge": judge,
                 "labels": labels,
                 "scale": scale,
-                **quality(doubt, suggested, given, truth),
+                **quality(error_score, suggested, given, truth),
                 "seconds": round(sum(one["cost"]["seconds"][part] for one in used for part in SPENT)),
                 "passes": sum(one["cost"]["forward"] + one["cost"]["backward"] for one in used),
                 "date": used[0]["date"],
@@ -186,7 +186,7 @@ Judgement = tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]
 def judgements(
     made: dict[str, dict[str, Any]], folder: Path, given: np.ndarray, classes: Sequence[Any]
 ) -> dict[str, Judgement]:
-    """For each judge whose trainings are there: doubt and suggestion of every example, and what was trained for it."""
+    """For each judge whose trainings are there: error score and suggestion of every example, and what was trained."""
     found: dict[str, Judgement] = {}
     for judge, name, column in (*((ours, ours, "label_quality") for ours in OURS), ("loss", "erm", "mean_loss")):
         if name in made and (folder / made[name]["key"] / "audit.parquet").exists():
@@ -203,10 +203,10 @@ def judgements(
         for line in used:
             kept = np.load(folder / line["key"] / "out_of_sample.npz")
             probabilities[kept["rows"]] = kept["probabilities"]
-        doubt, best = 1 - get_label_quality_scores(given, probabilities), probabilities.argmax(axis=1)
-        found[judge] = (doubt, best, used)
+        error_score, best = 1 - get_label_quality_scores(given, probabilities), probabilities.argmax(axis=1)
+        found[judge] = (error_score, best, used)
         if name == "fold":
-            found["confident"] = (doubt + find_label_issues(given, probabilities, n_jobs=1), best, used)
+            found["confident"] = (error_score + find_label_issues(given, probabilities, n_jobs=1), best, used)
     return found
 
 
@@ -216,17 +216,17 @@ def from_audit(folder: Path, column: str, classes: Sequence[Any]) -> tuple[np.nd
 
     table = pd.read_parquet(folder / "audit.parquet").sort_values("index")
     position = {name: i for i, name in enumerate(classes)}
-    doubt = 1 - table[column].to_numpy() if column == "label_quality" else table[column].to_numpy()
-    return doubt, table["predicted_label"].map(position).to_numpy()
+    error_score = 1 - table[column].to_numpy() if column == "label_quality" else table[column].to_numpy()
+    return error_score, table["predicted_label"].map(position).to_numpy()
 
 
-def quality(doubt: np.ndarray, suggested: np.ndarray, given: np.ndarray, truth: np.ndarray) -> dict[str, float]:
+def quality(error_score: np.ndarray, suggested: np.ndarray, given: np.ndarray, truth: np.ndarray) -> dict[str, float]:
     """How well a ranking finds the wrong labels, and how often its suggestion for the first ones is right."""
     wrong = given != truth
-    top = np.argsort(-doubt, kind="stable")[: int(wrong.sum())]
+    top = np.argsort(-error_score, kind="stable")[: int(wrong.sum())]
     found = {
-        "auroc": roc_auc_score(wrong, doubt),
-        "average_precision": average_precision_score(wrong, doubt),
+        "auroc": roc_auc_score(wrong, error_score),
+        "average_precision": average_precision_score(wrong, error_score),
         "precision_at_count": wrong[top].mean(),
         "suggested_right": (suggested[top] == truth[top]).mean(),
         "wrong": wrong.mean(),

@@ -51,16 +51,16 @@ def cuts(
             bundle = load(spec["data"], data_dir=data_dir, limit=spec["limit"])
             given, truth = labels_of_spec(bundle, name, spec["experiment"]["seed"], human_labels)
             found = verify_audit(place, bundle.train.with_labels(given))
-            line = beside_truth(found, audit_arrays(*RunFolder(place).audit()).doubt, given != truth)
+            line = beside_truth(found, audit_arrays(*RunFolder(place).audit()).error_score, given != truth)
             write_atomic(file, json.dumps({**calibrated(file), name: line}, indent=1).encode())
             say(f"end the calibration of {name}: {line}")
             return True
     return False
 
 
-def beside_truth(found: dict[str, Any], doubt: np.ndarray, wrong: np.ndarray) -> dict[str, dict[str, float]]:
+def beside_truth(found: dict[str, Any], error_score: np.ndarray, wrong: np.ndarray) -> dict[str, dict[str, float]]:
     """The estimates at the recommended cut, each with what is true."""
-    flagged = doubt >= found["cut"]["threshold"]
+    flagged = error_score >= found["cut"]["threshold"]
     said = {"noise_rate": found["noise_rate"], "precision": found["cut"]["precision"], "recall": found["cut"]["recall"]}
     true = {"noise_rate": wrong.mean(), "precision": wrong[flagged].mean(), "recall": flagged[wrong].mean()}
     return {name: {**said[name], "true": round(float(true[name]), 5)} for name in ESTIMATES}

@@ -90,8 +90,8 @@ def measure(who: str, method: str, bundle: Any, given: Any, true: Any, seed: int
     if who in OTHERS:
         model, (x, test) = OTHERS[who](seed), (features(each) for each in (bundle.train, bundle.test))
         accuracy = float((model.fit(x, given).predict(test) == bundle.test.labels).mean())
-        doubt = 1 - cross_val_predict(model, x, given, cv=5, method="predict_proba")[np.arange(len(x)), given]
-        return {"accuracy": accuracy, "auroc": auroc(wrong, doubt)}
+        error_score = 1 - cross_val_predict(model, x, given, cv=5, method="predict_proba")[np.arange(len(x)), given]
+        return {"accuracy": accuracy, "auroc": auroc(wrong, error_score)}
     images = len(bundle.train.shape) == 3
     model, settings = ("auto", {}) if who == "default" else ("resnet32" if images else "mlp", OLD)
     result = crust.fit(model, bundle.train.with_labels(given), method=method, seed=seed, **settings)
@@ -112,8 +112,8 @@ def features(examples: Any) -> Any:
     return x if examples.mean is None else (x - np.array(examples.mean)) / np.array(examples.std)
 
 
-def auroc(wrong: Any, doubt: Any) -> float | None:
-    return float(roc_auc_score(wrong, doubt)) if wrong.any() else None
+def auroc(wrong: Any, error_score: Any) -> float | None:
+    return float(roc_auc_score(wrong, error_score)) if wrong.any() else None
 
 
 def show(lines: list[dict[str, Any]]) -> None:

@@ -80,7 +80,7 @@ def verify_audit(
     first = noise_rate(table, len(classes)).value
     differ = float((audit.given != audit.suggested).mean())
     errors = inject_errors(
-        audit.doubt, audit.given, audit.suggested, differ if first is None else first, len(classes), rng
+        audit.error_score, audit.given, audit.suggested, differ if first is None else first, len(classes), rng
     )
     with_errors = train.with_labels(errors.labels).subset(errors.kept)
     plain = (
@@ -112,9 +112,9 @@ def audit_arrays(table: Any, classes: list[Any]) -> AuditArrays:
     given, suggested = (table[name].map(position) for name in ("given_label", "predicted_label"))
     if given.isna().any() or suggested.isna().any():
         raise InputError("the audit names classes that the run does not know: train again", code="unknown-class")
-    doubt, probability = 1 - table["label_quality"].to_numpy(), table["predicted_prob"].to_numpy()
+    error_score, probability = 1 - table["label_quality"].to_numpy(), table["predicted_prob"].to_numpy()
     held = table["is_held_out"].to_numpy(bool)
-    return AuditArrays(doubt, given.to_numpy(np.int64), suggested.to_numpy(np.int64), probability, held)
+    return AuditArrays(error_score, given.to_numpy(np.int64), suggested.to_numpy(np.int64), probability, held)
 
 
 def _check_verifiable(config: dict[str, Any], folder: RunFolder, model: nn.Module | None, val_set: Any) -> None:

@@ -56,9 +56,9 @@ def test_all_examples_are_there_worst_first():
     names = np.array(CLASSES)
     assert names[unpack(packed, "given", "<u2")].tolist() == order["given_label"].tolist()
     assert names[unpack(packed, "suggested", "<u2")].tolist() == order["predicted_label"].tolist()
-    doubt = unpack(packed, "doubt", "<u2")
-    np.testing.assert_allclose(doubt[:-1] / packed["scale"], 1 - order["label_quality"].iloc[:-1], atol=1e-4)
-    assert doubt[-1] == 65535  # not known
+    error_score = unpack(packed, "error_score", "<u2")
+    np.testing.assert_allclose(error_score[:-1] / packed["scale"], 1 - order["label_quality"].iloc[:-1], atol=1e-4)
+    assert error_score[-1] == 65535  # not known
     assert unpack(packed, "held", "u1").tolist() == order["is_held_out"].astype(int).tolist()
 
 

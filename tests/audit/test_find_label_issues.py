@@ -84,9 +84,9 @@ def test_the_table_has_the_columns_of_a_run():
 def test_features_find_the_wrong_digits(kind):
     x, true = load_digits(return_X_y=True)
     labels = noise.make_noisy_labels(true, kind, 10, 0).labels
-    doubt = 1 - crust.find_label_issues(labels, features=x)["label_quality"].to_numpy()
+    error_score = 1 - crust.find_label_issues(labels, features=x)["label_quality"].to_numpy()
     wrong = labels != true
-    order = np.argsort(np.argsort(doubt))
+    order = np.argsort(np.argsort(error_score))
     auroc = (order[wrong].mean() - (wrong.sum() - 1) / 2) / (~wrong).sum()
     assert auroc > 0.96
 

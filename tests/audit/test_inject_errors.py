@@ -10,20 +10,20 @@ from crust.audit.accuracy.inject_errors import ENOUGH, FEW, LEAST, SHARE, inject
 
 
 def audited(n=600, classes=4, rate=0.2, seed=0, knows=1.0):
-    """Given and suggested labels, doubt, probability and the true labels; the network knows a share of the examples."""
+    """Given and suggested labels, error score, probability, true labels; the network knows a share of the examples."""
     rng = np.random.default_rng(seed)
     true = rng.integers(0, classes, n)
     labels = np.where(rng.random(n) < rate, (true + rng.integers(1, classes, n)) % classes, true)
     known = rng.random(n) < knows
     suggested = np.where(known, true, rng.integers(0, classes, n))
     probability = np.where(known, 0.6 + 0.4 * rng.random(n), 0.3 + 0.4 * rng.random(n))
-    doubt = np.where(labels != suggested, probability, 1 - probability)
-    return labels, suggested, doubt, probability, true
+    error_score = np.where(labels != suggested, probability, 1 - probability)
+    return labels, suggested, error_score, probability, true
 
 
-def inject(labels, suggested, doubt, probability, true=None, classes=4, seed=1):
+def inject(labels, suggested, error_score, probability, true=None, classes=4, seed=1):
     rate = float((labels != suggested).mean())
-    return inject_errors(doubt, labels, suggested, rate, classes, np.random.default_rng(seed))
+    return inject_errors(error_score, labels, suggested, rate, classes, np.random.default_rng(seed))
 
 
 @drawn(
@@ -93,14 +93,14 @@ def test_anybody_of_a_label_may_be_injected_easy_or_hard():
     audit = audited(n=20_000, knows=0.6)
     errors = inject(*audit)
     kept = errors.kept
-    doubted = audit[0] != audit[1]
-    assert doubted[errors.injected].mean() == pytest.approx(doubted[kept].mean(), abs=0.05)
+    suspected = audit[0] != audit[1]
+    assert suspected[errors.injected].mean() == pytest.approx(suspected[kept].mean(), abs=0.05)
 
 
 @pytest.mark.parametrize("classes", [2, 4, 10])
 def test_how_many_are_right_by_accident_is_foreseen(classes):
-    labels, suggested, doubt, probability, true = audited(n=20_000, classes=classes, rate=0.3)
-    errors = inject(labels, suggested, doubt, probability, classes=classes)
+    labels, suggested, error_score, probability, true = audited(n=20_000, classes=classes, rate=0.3)
+    errors = inject(labels, suggested, error_score, probability, classes=classes)
     right = (errors.labels[errors.injected] == true[errors.injected]).mean()
     left = 0.3 - len(errors.dropped) / 20_000
     assert right == pytest.approx(errors.p_injected_is_true * left, abs=0.035)

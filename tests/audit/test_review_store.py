@@ -278,6 +278,6 @@ def test_undoing_does_not_bring_back_what_no_review_writes(path, store):
 def test_the_key_of_an_audit():
     table = pd.DataFrame({"index": [0, 1], "given_label": ["a", "b"], "label_quality": [0.9, 0.8]})
     key = run_key(table, ["a", "b"])
-    assert run_key(table.iloc[::-1].assign(doubt=0.5), ["a", "b"]) == key  # order and scores do not matter
+    assert run_key(table.iloc[::-1].assign(error_score=0.5), ["a", "b"]) == key  # order and scores do not matter
     assert run_key(table.assign(given_label="a"), ["a", "b"]) != key
     assert run_key(table, ["b", "a"]) != key

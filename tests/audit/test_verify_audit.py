@@ -12,7 +12,7 @@ from tests.refusals import refused
 from torch.utils.data import Dataset
 
 import crust
-from crust.audit.accuracy.estimates_with_intervals import AuditArrays, doubt_by_place, estimate_accuracy
+from crust.audit.accuracy.estimates_with_intervals import AuditArrays, error_score_by_place, estimate_accuracy
 from crust.audit.accuracy.inject_errors import InjectedErrors
 from crust.audit.accuracy.verified_file import VERSION
 from crust.audit.noise_rate import noise_rate
@@ -24,7 +24,7 @@ from crust.verification import verify_audit
 
 
 def simulated(seed, rate=0.2, n=2000, errors=300, classes=3, held=0.1, knows=True):
-    """Two audits that the model holds for exactly: doubts of known kinds, the same for wrong labels and for errors."""
+    """Two audits that the model holds for exactly: scores of known kinds, the same for wrong labels and for errors."""
     rng = np.random.default_rng(seed)
     true = rng.integers(0, classes, n)
     given = np.where(rng.random(n) < rate, (true + rng.choice([1, 2], n, p=[0.8, 0.2])) % classes, true)
@@ -33,8 +33,8 @@ def simulated(seed, rate=0.2, n=2000, errors=300, classes=3, held=0.1, knows=Tru
         out, sure = rng.random(n) < held, rng.uniform(0.5, 1, n)
         taken_for = np.where(rng.random(n) < sure, true, (true + rng.integers(1, classes, n)) % classes)
         taken_for = taken_for if knows else rng.permutation(true)
-        doubt = np.where(labels != true, rng.beta(6, 1.5, n), rng.beta(1, 12, n))
-        return AuditArrays(doubt, labels, taken_for, sure, out)
+        error_score = np.where(labels != true, rng.beta(6, 1.5, n), rng.beta(1, 12, n))
+        return AuditArrays(error_score, labels, taken_for, sure, out)
 
     labels, injected = given.copy(), np.sort(rng.permutation(n)[:errors])
     labels[injected] = (given[injected] + 1) % classes
@@ -49,7 +49,7 @@ def test_the_truth_lies_in_the_intervals_where_the_model_holds():
         found, audit, wrong = simulated(seed, rate=[0.1, 0.2, 0.4][seed % 3])
         said = [(found["noise_rate"], wrong.mean())]
         for point in (found["curve"][60], found["cut"]):
-            flagged = audit.doubt >= point["threshold"]
+            flagged = audit.error_score >= point["threshold"]
             assert flagged.sum() == point["flagged"]
             said += [(point["precision"], wrong[flagged].mean()), (point["recall"], flagged[wrong].mean())]
         inside += [one["low"] - 0.005 <= real <= one["high"] + 0.005 for one, real in said]
@@ -71,16 +71,16 @@ def test_where_nothing_can_be_known_nothing_is_estimated():
         assert "cannot say" in audit_page(table, list("abc"), calibration={**found, "injected": {"count": 300}})
 
 
-def test_an_injected_error_counts_by_its_place_and_not_by_how_strongly_the_second_network_doubts():
+def test_an_injected_error_counts_by_its_place_and_not_by_the_second_score():
     rng = np.random.default_rng(4)
     errors = InjectedErrors(np.zeros(500, np.int64), np.arange(100, 180), np.arange(20), p_injected_is_true=0.0)
     first, second = rng.random(500), rng.random(480)
     injected = second[80:160]
-    found = doubt_by_place(first, second, errors)
+    found = error_score_by_place(first, second, errors)
     assert (np.diff(found[np.argsort(injected)]) >= 0).all()
     assert found == pytest.approx(injected, abs=0.15)  # places, not values
-    assert found == pytest.approx(doubt_by_place(first, second**5, errors))
-    same = doubt_by_place(np.concatenate([np.ones(20), second]), second, errors)
+    assert found == pytest.approx(error_score_by_place(first, second**5, errors))
+    same = error_score_by_place(np.concatenate([np.ones(20), second]), second, errors)
     assert same == pytest.approx(injected, abs=0.02)
 
 
@@ -88,10 +88,10 @@ def test_who_is_above_or_below_all_others_is_where_these_end():
     errors = InjectedErrors(np.zeros(10, np.int64), np.array([8, 9]), np.array([0]), p_injected_is_true=0.0)
     first = np.linspace(0.1, 1.0, 10)
     second = np.array([0.2, 0.2, 0.3, 0.3, 0.4, 0.5, 0.6, 0.9, 0.1])
-    assert doubt_by_place(first, second, errors) == pytest.approx([0.8, 0.2])
+    assert error_score_by_place(first, second, errors) == pytest.approx([0.8, 0.2])
     second[3] = np.nan
     with refused("not-finite"):
-        doubt_by_place(first, second, errors)
+        error_score_by_place(first, second, errors)
 
 
 def test_the_curve_goes_down_and_the_intervals_hold_their_values():
@@ -142,7 +142,7 @@ def test_a_run_is_verified_once_and_found_again(tmp_path):
 
 
 def test_clean_data_is_called_clean(tmp_path):
-    """What the network doubts there is right, however much of it looks like what it doubts of the injected labels."""
+    """What the network suspects there is right, however much it looks like what it suspects of the injected labels."""
     points, _, true = clouds(5, 3.0, n=500)
     settings = {"method": "crust-half", "epochs": 6, "batch_size": 32, "learning_rate": 0.05}
     crust.fit("mlp", (points, true), run_dir=tmp_path, **settings)

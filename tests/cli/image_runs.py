@@ -24,13 +24,13 @@ def run_of(folder, ids, classes, data, given=None, **options):
     folder.mkdir()
     n = len(ids)
     given = given or [name.partition("/")[0] for name in ids]
-    doubt = np.linspace(0.9, 0, n)
+    error_score = np.linspace(0.9, 0, n)
     table = {
         "index": range(n),
         "given_label": given,
         "predicted_label": given,
         "predicted_prob": 0.9,
-        "label_quality": 1 - doubt,
+        "label_quality": 1 - error_score,
         "selection_rate": 0.5,
     }
     pd.DataFrame({**table, "id": ids, "is_held_out": False}).to_parquet(folder / "audit.parquet")

@@ -54,7 +54,7 @@ def resumes(tmp_path, method: str, stops: list[int], **settings) -> None:
     assert parts.audit().equals(whole.audit())
 
 
-def auroc(doubt: np.ndarray, wrong: np.ndarray) -> float:
-    """The chance that a wrong label is doubted more than a right one."""
-    pairs = doubt[wrong][:, None] - doubt[~wrong][None]
+def auroc(error_score: np.ndarray, wrong: np.ndarray) -> float:
+    """The chance that a wrong label is suspected more than a right one."""
+    pairs = error_score[wrong][:, None] - error_score[~wrong][None]
     return float(((pairs > 0) + 0.5 * (pairs == 0)).mean())

@@ -313,14 +313,14 @@ def test_during_warm_up_it_is_two_networks_trained_by_cross_entropy():
     assert not same(both(careful)[0], both(result)[0])
 
 
-def test_it_learns_and_doubts_the_wrong_labels():
+def test_it_learns_and_finds_the_wrong_labels():
     x, given_labels, true = clouds(300)
     result = fit("dividemix", data=(x, given_labels), true_labels=true, epochs=8, validation=0, lambda_u=25.0, **KNOWN)
     assert (both(result)[0].eval()(result.recorder.context.train.inputs).argmax(1).numpy() == true).mean() > 0.85
-    doubts = result.audit()["mixture"].to_numpy()
+    error_scores = result.audit()["mixture"].to_numpy()
     wrong = given_labels != true
-    assert doubts[wrong].mean() > 0.7
-    assert doubts[~wrong].mean() < 0.3
+    assert error_scores[wrong].mean() > 0.7
+    assert error_scores[~wrong].mean() < 0.3
     lines = [line for line in result.history if "labelled" in line]
     assert len(lines) == 6
     assert lines[-1]["clean_fraction_weighted"] > 0.9  # purity of what is labelled

@@ -80,10 +80,10 @@ def test_targets_are_averages_that_forget():
     others = np.setdiff1d(np.arange(60), batch.index)
     assert not one.targets[others].any()
     assert not one.targets.requires_grad
-    doubts = one.opinions()["target"]
-    assert np.isnan(doubts[others]).all()
+    error_scores = one.opinions()["target"]
+    assert np.isnan(error_scores[others]).all()
     given = expected[np.arange(16), batch.y.numpy()] / expected.sum(axis=1)
-    assert doubts[batch.index] == pytest.approx(1 - given, abs=1e-5)
+    assert error_scores[batch.index] == pytest.approx(1 - given, abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_it_resumes_to_the_byte(tmp_path):
     resumes(tmp_path, "elr", [2, 3], epochs=4, **PLAIN)
 
 
-def test_targets_doubt_the_wrong_labels():
+def test_targets_find_the_wrong_labels():
     result = fit("elr", epochs=12, validation=0, **PLAIN)
     _, given, true = clouds()
     assert auroc(result.recorder.method.opinions()["target"], given != true) > 0.9

@@ -177,7 +177,7 @@ def test_self_paced_takes_the_smaller_losses_and_divides_by_the_batch():
     loss.backward()
     assert (logits.grad[~kept] == 0).all()
     assert (logits.grad[kept] != 0).all()
-    assert one.doubts._sums[batch.index].tolist() == (~kept).double().tolist()
+    assert one.error_scores._sums[batch.index].tolist() == (~kept).double().tolist()
 
 
 def test_at_a_threshold_of_zero_self_paced_takes_nobody_and_no_step_is_made():
@@ -355,7 +355,7 @@ def test_a_run_repeats_by_its_seed():
     assert weights(one) == weights(again) != weights(other)
 
 
-def test_the_mentor_doubts_the_wrong_labels():
+def test_the_mentor_finds_the_wrong_labels():
     result = fit("mentornet", epochs=12, validation=0, noise_rate=0.3, mentor_steps=200)
     _, given, true = clouds()
     assert auroc(result.recorder.method.opinions()["mentor"], given != true) > 0.9

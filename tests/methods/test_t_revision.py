@@ -141,7 +141,7 @@ def test_a_row_with_nothing_left_is_the_estimate():
     assert torch.isfinite(gradient).all()
 
 
-def test_doubt_is_one_minus_the_posterior_of_the_label():
+def test_error_score_is_one_minus_the_posterior_of_the_label():
     rng = np.random.default_rng(0)
     T = noise.transition_matrix("pair-flip", 0.3, 4)
     p, labels = rng.dirichlet(np.ones(4), 20), rng.integers(0, 4, 20)
@@ -219,7 +219,7 @@ def test_weights_are_kept_by_the_noisy_labels_that_they_predict(whole):
     assert whole.history.lines[-1]["score"] == pytest.approx(right.mean())
 
 
-def test_opinions_are_doubts(whole):
+def test_opinions_are_error_scores(whole):
     method, context = whole.recorder.state.plan.method, whole.recorder.context
     (opinion,) = method.opinions().values()
     assert opinion == pytest.approx(prob_label_wrong(method.log[-1]["said"], context.labels, method.log[-1]["T"]))
@@ -238,7 +238,7 @@ def test_resumed_anywhere_it_is_the_same_run(tmp_path, stop, whole):
     ours, theirs = again.recorder.state.plan.method, whole.recorder.state.plan.method
     assert torch.equal(ours.T, theirs.T)
     assert torch.equal(ours.slack, theirs.slack)
-    assert (ours.doubts == theirs.doubts).all()
+    assert (ours.error_scores == theirs.error_scores).all()
 
 
 def test_the_released_revision_is_another(whole):

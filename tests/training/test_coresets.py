@@ -170,11 +170,11 @@ def test_with_a_budget_by_label_every_label_has_its_share_of_the_best(seed, shar
     assert (found.assignment[found.indices] == np.arange(k)).all()
 
 
-def test_labels_that_starve_are_named():
+def test_underrepresented_labels_are_named():
     labels = np.repeat([0, 1, 2], 20)
-    assert coreset_rules.starving(np.arange(0, 60, 2), labels) == []
-    assert coreset_rules.starving(np.arange(0, 42), labels) == [2]
-    assert coreset_rules.starving(np.arange(40), np.where(labels == 2, 5, labels)) == [
+    assert coreset_rules.underrepresented(np.arange(0, 60, 2), labels) == []
+    assert coreset_rules.underrepresented(np.arange(0, 42), labels) == [2]
+    assert coreset_rules.underrepresented(np.arange(40), np.where(labels == 2, 5, labels)) == [
         5
     ]  # labels 2 to 4 have no examples
 

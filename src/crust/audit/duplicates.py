@@ -42,8 +42,8 @@ def conflicting_duplicates(table: pd.DataFrame) -> pd.DataFrame:
         table: an audit; without the column `duplicate_of`, as in audits of before, there is nothing to find.
 
     Returns:
-        Columns `duplicate_of` (the first of its group), `index`, `id` (where there are any), `label`, `suggested`,
-        `doubt`; group after group.
+        Columns `duplicate_of` (the first of its group), `index`, `id` (where there are any),
+        `given_label`, `predicted_label`, `label_quality`; group after group.
 
     Example:
         >>> import pandas as pd

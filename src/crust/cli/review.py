@@ -35,7 +35,7 @@ def review_command(
     data_dir: Annotated[str | None, typer.Option(help="Where named datasets are; default: as in training.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors and the link.")] = False,
 ) -> None:
-    """Go through the labels in doubt on a local page: keep, relabel, skip, undo; every decision is kept in RUN."""
+    """Go through likely label errors on a local page: keep, relabel, skip, undo; every decision is kept in RUN."""
     show_log(logging.ERROR if quiet else logging.WARNING)
 
     from crust.runs.folder import RunFolder

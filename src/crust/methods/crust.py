@@ -176,7 +176,7 @@ class Crust(Method):
                 seed=int(context.rng("selection").integers(2**31)),
                 budget=settings.budget,
             )
-            facts["starving"] = coreset_rules.starving(self.coreset.indices, context.labels)
+            facts["underrepresented"] = coreset_rules.underrepresented(self.coreset.indices, context.labels)
         selection = coreset_rules.as_selection(self.coreset, settings.weights, self._draw(self.coreset, context))
         selection.facts = facts
         self.partners = selection.partners

@@ -112,14 +112,14 @@ class TRevision(Method):
     summary = "importance weights from an estimated transition matrix, which is then revised by training"
     Settings = TRevisionSettings
     settings: TRevisionSettings
-    state_names = ("T", "slack", "doubts")
+    state_names = ("T", "slack", "error_scores")
 
     def __init__(self, settings: TRevisionSettings):
         super().__init__(settings)
         self.first = settings.estimate_epochs  # of the first stage; None until the data is known
         self.T: Tensor | None = None  # as estimated
         self.slack: Tensor | None = None  # of the last stage
-        self.doubts: NDArray[np.float64] | None = None
+        self.error_scores: NDArray[np.float64] | None = None
 
     def begin_run(self, context: Context) -> None:
         own, epochs = self.settings.estimate_epochs, context.experiment.epochs
@@ -184,11 +184,11 @@ class TRevision(Method):
         found = context.predict().probabilities
         if self.T is None:
             self.T = self.anchored(found)
-        self.doubts = prob_label_wrong(found, context.labels, self.transition())
+        self.error_scores = prob_label_wrong(found, context.labels, self.transition())
 
     def opinions(self) -> dict[str, NDArray[np.floating]]:
         """The chance that the noise made the label, by the matrix and the weights at the end of the last stage."""
-        return {} if self.doubts is None else {"flipped": self.doubts}
+        return {} if self.error_scores is None else {"flipped": self.error_scores}
 
     def load_state(self, state: dict[str, Any]) -> None:
         super().load_state(state)

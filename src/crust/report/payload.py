@@ -27,13 +27,13 @@ PICTURE_BYTES = 16_000_000  # of all pictures together, as they stand in the pag
 TEXT = 6_000_000  # bytes of all rows together
 NAMES = 8_000_000  # bytes of all names together
 SIDE = 96  # pixels of the longer side of a picture
-SCALE = 10_000  # doubt and probability as whole numbers
+SCALE = 10_000  # error score (1 - label quality) and probability as whole numbers
 CHUNK = 200  # pictures or rows at a time
 EVIDENCE = 3  # medoids a suspect
 
 
 def worst_first(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows by falling doubt, then by index; unknown doubts last.
+    """The rows by falling error score, then by index; unknown ones last.
 
     Example:
         >>> import pandas as pd
@@ -81,7 +81,7 @@ def pack(
         "index": _packed(indices),
         "given": _packed(column_codes(shown["given_label"], classes, "given_label").astype("<u2")),
         "suggested": _packed(column_codes(shown["predicted_label"], classes, "predicted_label").astype("<u2")),
-        "doubt": _packed(_scaled(1 - shown["label_quality"])),
+        "error_score": _packed(_scaled(1 - shown["label_quality"])),
         "probability": _packed(_scaled(shown["predicted_prob"])),
         "held": _packed(shown["is_held_out"].to_numpy().astype("u1")) if "is_held_out" in shown else None,
         "chosen": _packed(_scaled(shown["selection_rate"])) if "selection_rate" in shown else None,

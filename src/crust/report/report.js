@@ -4,7 +4,7 @@
   const SIZE = 48;
   const gallery = find("gallery");
   const dialog = find("detail");
-  const wanted = { given: -1, suggested: -1, differs: false, least: 0, search: "", sort: "doubt" };
+  const wanted = { given: -1, suggested: -1, differs: false, least: 0, search: "", sort: "error_score" };
   let found = [];
   let page = 0;
   let open = -1; // where in `found` the dialog is
@@ -125,7 +125,7 @@
   });
   find("filters").addEventListener("submit", (event) => event.preventDefault());
   find("clear").addEventListener("click", () => {
-    Object.assign(wanted, { given: -1, suggested: -1, differs: false, least: 0, search: "", sort: "doubt" });
+    Object.assign(wanted, { given: -1, suggested: -1, differs: false, least: 0, search: "", sort: "error_score" });
     find("filters").reset();
     apply();
   });
@@ -152,7 +152,7 @@
     const cell = event.target.closest("button[data-given]");
     if (!cell) return;
     find("filters").reset();
-    Object.assign(wanted, { differs: false, least: 0, search: "", sort: "doubt" });
+    Object.assign(wanted, { differs: false, least: 0, search: "", sort: "error_score" });
     wanted.given = Number(cell.dataset.given);
     wanted.suggested = Number(cell.dataset.suggested);
     find("given").value = wanted.given;

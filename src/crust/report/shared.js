@@ -25,7 +25,7 @@ function unpack(text, Kind) {
 function opened(packed) {
   const data = { ...packed };
   data.index = unpack(packed.index, Uint32Array);
-  for (const name of ["given", "suggested", "doubt", "probability", "chosen"]) {
+  for (const name of ["given", "suggested", "error_score", "probability", "chosen"]) {
     data[name] = packed[name] === null ? null : unpack(packed[name], Uint16Array);
   }
   data.held = packed.held === null ? null : unpack(packed.held, Uint8Array);
@@ -37,9 +37,9 @@ function share(data, values, position, digits = 2) {
   return value > data.scale ? "–" : (value / data.scale).toFixed(digits);
 }
 
-// What is shown of a doubt: its opposite, the label quality of the table.
+// What is shown of a error_score: its opposite, the label quality of the table.
 function quality(data, position, digits = 3) {
-  const value = data.doubt[position];
+  const value = data.error_score[position];
   return value > data.scale ? "–" : (1 - value / data.scale).toFixed(digits);
 }
 
@@ -56,7 +56,7 @@ function chosen(data, wanted) {
     if (wanted.given >= 0 && data.given[i] !== wanted.given) continue;
     if (wanted.suggested >= 0 && data.suggested[i] !== wanted.suggested) continue;
     if (wanted.differs && data.given[i] === data.suggested[i]) continue;
-    if (wanted.least > 0 && !(data.doubt[i] >= wanted.least && data.doubt[i] <= data.scale)) continue;
+    if (wanted.least > 0 && !(data.error_score[i] >= wanted.least && data.error_score[i] <= data.scale)) continue;
     if (words && !matches(data, i, words)) continue;
     found.push(i);
   }

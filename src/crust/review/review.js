@@ -4,7 +4,7 @@
   const LOOK = 2500; // milliseconds between looks for what other windows have done
   const grid = find("grid");
   const picker = find("picker");
-  const wanted = { what: "suspects", given: -1, suggested: -1, differs: false, least: 0, search: "", sort: "doubt" };
+  const wanted = { what: "suspects", given: -1, suggested: -1, differs: false, least: 0, search: "", sort: "error_score" };
   const decisions = new Map(); // by the example's index, as they are on disk
   const busy = new Set(); // indices that are on their way to the disk
   const disputed = new Map(); // by index: what this window wanted, and was not saved
@@ -59,7 +59,7 @@
   }
 
   function suspect(position) {
-    if (data.least !== null) return data.doubt[position] >= data.least && data.doubt[position] <= data.scale;
+    if (data.least !== null) return data.error_score[position] >= data.least && data.error_score[position] <= data.scale;
     return data.given[position] !== data.suggested[position];
   }
 

@@ -66,7 +66,7 @@ class ReviewServer(ThreadingHTTPServer):
         who: decides in this server.
         port: 0 takes one that is free.
         name: what is reviewed.
-        least: the doubt from which on a label is a suspect; None: where another one is suggested.
+        least: the error score from which on a label is a suspect; None: where another one is suggested.
 
     Example:
         >>> import tempfile, pandas as pd

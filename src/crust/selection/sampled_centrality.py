@@ -30,7 +30,7 @@ from crust.selection.executors import Ticker, run_in_threads
 
 SMALL = 8  # groups of up to so many times the sample are measured exactly: that costs but four times as much
 BLOCK_NUMBERS = 2**20  # of the points that are worked on at once
-DOUBT = 1e-6  # the bounds hold for a point but with this probability
+FAILURE = 1e-6  # the bounds hold for a point but with this probability
 
 
 def sample_size(sample: int) -> int:
@@ -126,7 +126,7 @@ class SampledGroup:
 
 
 def error_bounds(variances: NDArray[np.float64], spans: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """How far means of `size` independent draws may be from the truth, but for a probability of `DOUBT` each.
+    """How far means of `size` independent draws may be from the truth, but for a probability of `FAILURE` each.
 
     The smaller of Hoeffding's bound and the empirical Bernstein bound (Maurer and Pontil 2009, theorem 11), both on
     both sides.
@@ -139,8 +139,8 @@ def error_bounds(variances: NDArray[np.float64], spans: NDArray[np.float64], siz
         >>> error_bounds(np.array([0.01, 0.01]), np.array([1.0, 0.2]), 1024).round(4)
         array([0.0539, 0.0172])
     """
-    hoeffding = spans * math.sqrt(math.log(4 / DOUBT) / (2 * size))
-    log = math.log(8 / DOUBT)
+    hoeffding = spans * math.sqrt(math.log(4 / FAILURE) / (2 * size))
+    log = math.log(8 / FAILURE)
     bernstein = np.sqrt(2 * variances * size / (size - 1) * log / size) + spans * 7 * log / (3 * (size - 1))
     found: NDArray[np.float64] = np.minimum(hoeffding, bernstein)
     return found

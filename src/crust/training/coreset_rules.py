@@ -117,11 +117,11 @@ def _smallest(losses: NDArray[np.floating], groups: NDArray[np.int64] | None, sh
     return Coreset(found, weights, assignment, np.zeros(len(found)), float(far.sum(dtype=np.float64)), far)
 
 
-def starving(chosen: NDArray[np.int64], labels: NDArray[np.int64], least: float = 0.25) -> list[int]:
+def underrepresented(chosen: NDArray[np.int64], labels: NDArray[np.int64], least: float = 0.25) -> list[int]:
     """The given labels of which hardly anyone was chosen: less than a part of what their number would let expect.
 
     Example:
-        >>> starving(np.array([0, 1, 2]), np.array([0, 0, 0, 1, 1, 1]))
+        >>> underrepresented(np.array([0, 1, 2]), np.array([0, 0, 0, 1, 1, 1]))
         [1]
     """
     counts, found = np.bincount(labels), np.bincount(labels[chosen], minlength=labels.max() + 1)

@@ -2,11 +2,11 @@
 
 The noise rate comes from labels that nobody trained on (`crust.audit.noise_rate`): those that the run held out, and
 those that a second training held out. Recall comes from errors that were injected for this second training: they take
-the place of labels that the run takes for wrong (`inject_errors`). Two networks do not doubt equally strongly, so an
-injected error counts by its place among the labels that both have seen: its doubt is what the first network gives the
-label at that place of its own order. The share of the errors whose doubt is at least t is the recall of the threshold
-t, and precision is the noise rate times the recall divided by the flagged share. That no more can be wrong above a
-threshold than is flagged there is a bound on both. Intervals come from drawing noise rates from what is likely, and
+the place of labels that the run takes for wrong (`inject_errors`). Scores of two networks are not on one scale,
+so an injected error counts by its place among the labels that both have seen: its error score is what the first network
+gives the label at that place of its own order. The share of the errors with a score of at least t is the recall of the
+threshold t, and precision is the noise rate times the recall divided by the flagged share. That no more can be wrong
+above a threshold than is flagged there is a bound on both. Intervals come from drawing noise rates from what is likely, and
 errors anew. All of this holds where the noise does not depend on the example beyond its class; people err on hard
 examples, and less of that is found. Where it cannot hold, nothing is estimated, and the reason is said.
 """
@@ -44,7 +44,7 @@ LIKE = 10  # errors whose weight the overall recall has in that of a class
 class AuditArrays:
     """Examples as an audit sees them, all as numbers."""
 
-    doubt: Array  # of the given label
+    error_score: Array  # of the given label
     given: NDArray[np.int64]  # the label
     suggested: NDArray[np.int64]  # what the network takes it for
     probability: Array  # how probable that is
@@ -54,15 +54,15 @@ class AuditArrays:
         return AuditArrays(*(values[some] for values in vars(self).values()))
 
 
-def doubt_by_place(first: Array, second: Array, errors: InjectedErrors) -> Array:
-    """The doubt that the first network has at the places that the injected labels take in the order of the second.
+def error_score_by_place(first: Array, second: Array, errors: InjectedErrors) -> Array:
+    """The first network's error scores at the places that the injected labels take in the order of the second.
 
-    Places are counted among the labels that both have seen, neither injected nor dropped. `first` is the doubt of
+    Places are counted among the labels that both have seen, neither injected nor dropped. `first` is the error score of
     all examples, before; `second` that of those that were kept, by the network trained with the injected labels.
 
     Example:
         >>> errors = InjectedErrors(np.array([0, 1, 1, 0]), np.array([1]), np.array([2]), p_injected_is_true=0.0)
-        >>> doubt_by_place(np.array([0.1, 0.2, 0.6, 0.3]), np.array([0.2, 0.9, 0.4]), errors)
+        >>> error_score_by_place(np.array([0.1, 0.2, 0.6, 0.3]), np.array([0.2, 0.9, 0.4]), errors)
         array([0.3])
     """
     _all_known(first)
@@ -75,10 +75,10 @@ def doubt_by_place(first: Array, second: Array, errors: InjectedErrors) -> Array
     return np.interp(places, np.arange(len(before)) + 0.5, before)
 
 
-def _all_known(doubt: Array) -> None:
-    if not np.isfinite(doubt).all():
+def _all_known(error_score: Array) -> None:
+    if not np.isfinite(error_score).all():
         raise InputError(
-            "the audit has no doubt for some examples: let the run end, with at least one look at all",
+            "the audit has no label quality for some examples: let the run end, so that all are looked at once",
             code="not-finite",
         )
 
@@ -104,16 +104,16 @@ def estimate_accuracy(
         >>> true = rng.integers(0, 2, 1000)
         >>> given = np.where(rng.random(1000) < 0.2, 1 - true, true)
         >>> def judged(labels):
-        ...     doubt = np.where(labels == true, rng.beta(1, 9, 1000), rng.beta(9, 1, 1000))
-        ...     return AuditArrays(doubt, labels, true, np.full(1000, 0.99), np.arange(1000) % 5 == 0)
+        ...     error_score = np.where(labels == true, rng.beta(1, 9, 1000), rng.beta(9, 1, 1000))
+        ...     return AuditArrays(error_score, labels, true, np.full(1000, 0.99), np.arange(1000) % 5 == 0)
         >>> labels = np.where(np.arange(1000) < 100, 1 - given, given)
         >>> errors = InjectedErrors(labels, np.arange(100), np.empty(0, np.int64), p_injected_is_true=1.0)
         >>> found = estimate_accuracy(judged(given), judged(labels), errors, ["a", "b"], rng)["noise_rate"]
         >>> bool(found["low"] < np.mean(given != true) < found["high"])
         True
     """
-    n, m = len(audit.doubt), len(errors.injected)
-    _all_known(audit.doubt)
+    n, m = len(audit.error_score), len(errors.injected)
+    _all_known(audit.error_score)
     if m < 10:
         raise InputError(
             f"only {m} labels could be given errors: verifying an audit needs more examples", code="too-few-examples"
@@ -125,10 +125,10 @@ def estimate_accuracy(
         nothing: dict[str, Any] = {"noise_rate": None, "transitions": None, "curve": [], "cut": None}
         return {**head, **nothing, "cannot_say": reason, "notes": []}
     likely = likely_rates(audit, second.rows(~injected), errors, len(classes))
-    doubt = doubt_by_place(audit.doubt, second.doubt, errors)
+    error_score = error_score_by_place(audit.error_score, second.error_score, errors)
     wrong = max(1, round(n * float(interval(RATES, likely).value or 0)))
     thresholds, flagged = _threshold_grid(audit, wrong)
-    rates, recall, sample = _draws(doubt, thresholds, flagged / n, likely, errors, n, rng)
+    rates, recall, sample = _draws(error_score, thresholds, flagged / n, likely, errors, n, rng)
     rate = _with_interval(rates)
     precision = np.minimum(1.0, rates[:, None] * recall / (flagged / n))
     curve: list[dict[str, Any]] = [
@@ -146,11 +146,13 @@ def estimate_accuracy(
     notes = [HOLDS]
     if m < 100:
         notes.append(f"Only {m} label errors were injected, so the intervals are wide.")
-    many = float(np.sort(doubt)[m - max(1, round(PAIRS * m))])
+    many = float(np.sort(error_score)[m - max(1, round(PAIRS * m))])
     return {
         **head,
         "noise_rate": rate,
-        "transitions": _transitions(audit, doubt >= many, audit.given[errors.injected], many, rates, len(classes), rng),
+        "transitions": _transitions(
+            audit, error_score >= many, audit.given[errors.injected], many, rates, len(classes), rng
+        ),
         "curve": curve,
         "cut": _recommended_cut(curve, rate["value"] * n),
         "cannot_say": None,
@@ -190,7 +192,7 @@ def likely_rates(audit: AuditArrays, others: AuditArrays, errors: InjectedErrors
 
 
 def _draws(
-    doubt: Array,
+    error_score: Array,
     thresholds: Array,
     flagged: Array,
     likely: Array,
@@ -202,8 +204,8 @@ def _draws(
 
     Kept are those draws by which no more labels are wrong above any threshold than are flagged.
     """
-    m, dropped = len(doubt), len(errors.dropped) / n
-    places = np.searchsorted(np.sort(doubt), thresholds, side="left") + 1
+    m, dropped = len(error_score), len(errors.dropped) / n
+    places = np.searchsorted(np.sort(error_score), thresholds, side="left") + 1
     step = RATES[1] - RATES[0]
     rates = rng.choice(RATES, DRAWS, p=likely)
     rates = np.abs(rates + rng.uniform(-step / 2, step / 2, DRAWS)) * (rates > 0)
@@ -235,8 +237,8 @@ def _above(parts: NDArray[Any]) -> NDArray[Any]:
 
 def _threshold_grid(audit: AuditArrays, wrong: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Thresholds, falling, and how many labels they flag: up to three times what may be wrong."""
-    n = len(audit.doubt)
-    falling = np.sort(audit.doubt)[::-1]
+    n = len(audit.error_score)
+    falling = np.sort(audit.error_score)[::-1]
     most = int(np.clip(max(3 * wrong, 1.5 * (audit.given != audit.suggested).sum(), 20), 1, n))
     ranks = np.unique(np.linspace(1, most, min(POINTS, most)).round().astype(np.int64))
     thresholds = np.unique(falling[ranks - 1])[::-1]
@@ -257,8 +259,8 @@ def _transitions(
 
     `caught` says which of the injected errors are above it, and `seemed` what these were labelled before.
     """
-    n = len(audit.doubt)
-    top = (audit.doubt >= threshold) & (audit.given != audit.suggested)
+    n = len(audit.error_score)
+    top = (audit.error_score >= threshold) & (audit.given != audit.suggested)
     pairs = _counts(audit.suggested[top], audit.given[top], classes).astype(np.float64)
     injected = np.bincount(seemed, minlength=classes)
     seen = (np.bincount(seemed[caught], minlength=classes) + LIKE * caught.mean()) / (injected + LIKE)

@@ -33,7 +33,7 @@ class InjectedErrors:
 
 
 def inject_errors(
-    doubt: NDArray[np.float64],
+    error_score: NDArray[np.float64],
     given: NDArray[np.int64],
     suggested: NDArray[np.int64],
     rate: float,
@@ -50,22 +50,23 @@ def inject_errors(
     right: on CIFAR-10 with a fifth of the labels wrong injected labels were then found so much less often than
     others that the noise rate was said to be 0.31.
 
-    Only some of the surest are left out, at random, so that all degrees of doubt remain. The wrong labels are like
-    those of as many most doubted suspects as are wrong by the first estimate `rate`: among fewer there are too many
-    that are easy to find (a truck that is labelled cat), among more too many right ones that the network confuses.
+    Only some of the surest are left out, at random, so that error scores of all heights remain. The wrong labels are
+    like those of as many suspects of the highest scores as are wrong by the first estimate `rate`: among fewer there
+    are too many that are easy to find (a truck that is labelled cat), among more too many right ones that the network
+    confuses.
 
     Example:
         >>> given = np.repeat([0, 1], 50)
         >>> suggested = np.where(np.arange(100) % 10 == 0, 1 - given, given)
-        >>> doubt, rng = 1.0 * (given != suggested), np.random.default_rng(0)
-        >>> errors = inject_errors(doubt, given, suggested, 0.1, 2, rng)
+        >>> error_score, rng = 1.0 * (given != suggested), np.random.default_rng(0)
+        >>> errors = inject_errors(error_score, given, suggested, 0.1, 2, rng)
         >>> len(errors.injected), len(errors.dropped), int((errors.labels != given).sum())
         (5, 4, 5)
     """
     n = len(given)
     suspects = np.flatnonzero(given != suggested)
     count = round(float(np.clip(SHARE * len(suspects), LEAST * n, max(ENOUGH, LEAST * n))))
-    suspects = suspects[np.argsort(-doubt[suspects], kind="stable")]
+    suspects = suspects[np.argsort(-error_score[suspects], kind="stable")]
     dropped = _dropped(suspects[: round(count / TAKEN)], given, rng)
     models = suspects[: round(n * rate)]
     kept = np.ones(n, bool)

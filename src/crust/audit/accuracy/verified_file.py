@@ -18,8 +18,8 @@ Version 2. All shares are from 0 to 1; every estimate is `{"value": v, "low": l,
       "notes": ["one sentence each: what to keep in mind"]
     }
 
-A label is flagged where its doubt, one minus its label quality, is at least the threshold. `cut` is the recommended
-one, or null where the run finds no wrong labels.
+A label is flagged where its error score, one minus its label quality, is at least the threshold. `cut` is the
+recommended one, or null where the run finds no wrong labels.
 How it is estimated stands in `crust.audit.accuracy.estimates_with_intervals`.
 """
 

@@ -53,7 +53,7 @@ class MentorNet(Method):
     needs = "the noise rate (estimated); variant dd: some true labels"
     Settings = MentorNetSettings
     settings: MentorNetSettings
-    state_names = ("threshold", "doubts", "dump")
+    state_names = ("threshold", "error_scores", "dump")
 
     def __init__(self, settings: MentorNetSettings):
         super().__init__(settings)
@@ -81,7 +81,7 @@ class MentorNet(Method):
         return [student]
 
     def begin_run(self, context: Context) -> None:
-        self.doubts = Tally(context.n)
+        self.error_scores = Tally(context.n)
         if self.settings.variant == "dd" and context.true_labels is None:
             raise InputError(
                 "mentornet's variant dd needs true labels: give true_labels, or use another variant",
@@ -201,7 +201,7 @@ class MentorNet(Method):
             weights = curricula.self_paced(difference)
         else:
             weights = self.mentor.weigh(losses, difference, time)
-        self.doubts.count(index, 1 - weights.cpu().numpy())
+        self.error_scores.count(index, 1 - weights.cpu().numpy())
         return weights
 
     def _kept(self, n: int, time: int, context: Context) -> Tensor:
@@ -223,7 +223,7 @@ class MentorNet(Method):
                 row = np.where(np.isnan(row), part, row)
             self.dump = np.concatenate([self.dump, row[None]])
             return
-        new = self.doubts.gather(processes)
+        new = self.error_scores.gather(processes)
         thresholds = [value for value in processes.gather(self.threshold) if value is not None]
         self.threshold = float(np.mean(thresholds)) if thresholds else None
         self._facts |= {"threshold": self.threshold, "mean_weight": 1.0 if new is None else 1 - new}
@@ -232,7 +232,7 @@ class MentorNet(Method):
 
     def opinions(self) -> dict[str, NDArray[np.floating]]:
         """One minus the mean weight that the mentor has given since the burn-in."""
-        return {"mentor": self.doubts.rate()} if self.doubts.visits.any() else {}
+        return {"mentor": self.error_scores.rate()} if self.error_scores.visits.any() else {}
 
     def state(self) -> dict[str, Any]:
         return {**super().state(), "mentor": None if self.mentor is None else self.mentor.state_dict()}
