@@ -2,13 +2,13 @@
 
 The noise rate comes from labels that nobody trained on (`crust.audit.noise_rate`): those that the run held out, and
 those that a second training held out. Recall comes from errors that were injected for this second training: they take
-the place of labels that the run takes for wrong (`inject_errors`). Scores of two networks are not on one scale,
-so an injected error counts by its place among the labels that both have seen: its error score is what the first network
-gives the label at that place of its own order. The share of the errors with a score of at least t is the recall of the
-threshold t, and precision is the noise rate times the recall divided by the flagged share. That no more can be wrong
-above a threshold than is flagged there is a bound on both. Intervals come from drawing noise rates from what is likely, and
-errors anew. All of this holds where the noise does not depend on the example beyond its class; people err on hard
-examples, and less of that is found. Where it cannot hold, nothing is estimated, and the reason is said.
+the place of labels that the run takes for wrong (`inject_errors`). Scores of two networks are not on one scale, so an
+injected error counts by its place among the labels that both have seen: its error score is what the first network
+gives the label at that place of its own order. The share of the errors with a score of at least t is the recall of
+the threshold t, and precision is the noise rate times the recall divided by the flagged share. That no more can be
+wrong above a threshold than is flagged there is a bound on both. Intervals come from drawing noise rates from what is
+likely, and errors anew. All of this holds where the noise does not depend on the example beyond its class; people err
+on hard examples, and less of that is found. Where it cannot hold, nothing is estimated, and the reason is said.
 """
 
 from __future__ import annotations
