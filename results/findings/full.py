@@ -15,8 +15,8 @@ EPOCHS = (10, 20, 30, 40, 50)
 WHAT = (
     "The findings above rest on 10,000 images without augmentation. Here half of the labels of all 50,000 are wrong (a "
     "tenth is held out), images are cropped and mirrored, a ResNet-14 is trained for 50 epochs (`crust reproduce "
-    "table1 --scale full`), one seed. *Delivered* is the epoch that was best on the held-out noisy labels; right labels "
-    "are those of the coreset, by weight for `crust`; passes are relative to `erm`."
+    "table1 --scale full`), one seed. *Delivered* is the epoch that was best on the held-out noisy labels; right "
+    "labels are those of the coreset, by weight for `crust`; passes are relative to `erm`."
 )
 
 

@@ -25,8 +25,8 @@ CIFAR = {
     ),
     "full": (
         "CIFAR-10, all 50,000 images (45,000 trained on, 5,000 held out with their noisy labels), ResNet-14, 50 "
-        "epochs, random crops and mirroring, batch 128, SGD 0.1 with drops at 2/3 and 5/6, coresets of 50% where nothing "
-        "else is said. The paper trains ResNet-32 for 120 epochs."
+        "epochs, random crops and mirroring, batch 128, SGD 0.1 with drops at 2/3 and 5/6, coresets of 50% where "
+        "nothing else is said. The paper trains ResNet-32 for 120 epochs."
     ),
     "cpu": (
         "CIFAR-10, the first 10,000 images (9,000 trained on, 1,000 held out with their noisy labels), ResNet-8, 40 "
