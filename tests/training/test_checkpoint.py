@@ -128,7 +128,7 @@ def spoil(path, how: str) -> None:
     elif how == "a list":
         state.write_text("[1, 2]")
     elif how == "another version":
-        state.write_bytes(state.read_bytes().replace(b'"format":2', b'"format":99'))
+        state.write_bytes(state.read_bytes().replace(b'"format":3', b'"format":99'))
     elif how == "a file":
         for file in path.iterdir():
             file.unlink()
@@ -163,6 +163,49 @@ def test_every_single_flipped_byte_is_noticed(tmp_path):
                 checkpoint.read(tmp_path / "000002")
         file.write_bytes(whole)
     assert checkpoint.read(tmp_path / "000002")["number"] == 2
+
+
+def test_a_large_array_has_a_file_of_its_own_that_two_checkpoints_share(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "LARGE", 64)
+    fixed = np.arange(40.0)
+    fixed.flags.writeable = False
+    half = torch.arange(60).to(torch.bfloat16).reshape(3, 20)
+    state = {"same": np.arange(16.0), "other": np.zeros((4, 50), np.float16), "fixed": fixed, "turned": half.T}
+    state |= {"again": state["same"], "small": np.arange(3), "flags": np.arange(99) % 3 == 0}
+    checkpoint.save(tmp_path, 1, state)
+    state["other"] += 1
+    checkpoint.save(tmp_path, 2, state)
+    assert same(state, checkpoint.read(tmp_path / "000002"))
+    checkpoint.read(tmp_path / "000002")["same"][:] = 0  # what comes back may be written to
+    first, second = ({p.name: p.stat() for p in (tmp_path / name).iterdir()} for name in ("000001", "000002"))
+    shared = [name for name in first if name in second and first[name].st_ino == second[name].st_ino]
+    assert len(shared) == 4
+    assert len(first) == len(second) == 7  # of the same content twice there is one file
+    checkpoint.save(tmp_path, 3, state)
+    assert same(state, checkpoint.read(tmp_path / "000003"))  # the first one is gone, what it shared is not
+
+    (changed,) = second.keys() - first.keys()
+    file = tmp_path / "000003" / changed
+    whole = file.read_bytes()
+    for content in (whole[:-1], whole[:5] + b"!" + whole[6:]):
+        file.write_bytes(content)
+        with pytest.raises(InputError, match="000003 is damaged"):
+            checkpoint.read(tmp_path / "000003")
+    file.unlink()
+    with pytest.raises(InputError, match="000003 is no complete checkpoint"):
+        checkpoint.read(tmp_path / "000003")
+
+
+def test_without_links_arrays_are_written_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "LARGE", 64)
+
+    def refused(*names):
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(checkpoint.os, "link", refused)
+    for number in (1, 2):
+        checkpoint.save(tmp_path, number, {"array": np.arange(16.0)})
+    assert checkpoint.read(tmp_path / "000002")["array"][15] == 15
 
 
 def test_where_all_are_damaged_nothing_is_begun_anew(tmp_path, caplog):
