@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pandas as pd
 
+AT_ONCE = 2**24  # bytes of inputs
+
 
 def duplicates(parts: Iterable[tuple[Any, NDArray[np.int64]]]) -> dict[int, int]:
     """Examples that were there before: for each its position, and that of the first one like it.
@@ -27,12 +29,41 @@ def duplicates(parts: Iterable[tuple[Any, NDArray[np.int64]]]) -> dict[int, int]
         {1: 0}
     """
     seen: dict[bytes, list[int]] = {}
-    for inputs, index in parts:
-        rows = inputs.detach().cpu().numpy() if hasattr(inputs, "detach") else inputs
-        for row, position in zip(rows, index.tolist(), strict=True):
-            seen.setdefault(hashlib.blake2b(row.tobytes(), digest_size=16).digest(), []).append(position)
+    read = [(inputs.detach().cpu().numpy() if hasattr(inputs, "detach") else inputs, index) for inputs, index in parts]
+    for (rows, index), once_more in zip(read, _candidates([rows for rows, _ in read]), strict=True):
+        for place in range(len(index)) if once_more is None else once_more.tolist():
+            digest = hashlib.blake2b(rows[place].tobytes(), digest_size=16).digest()
+            seen.setdefault(digest, []).append(int(index[place]))
     groups = [sorted(group) for group in seen.values() if len(group) > 1]
     return {position: group[0] for group in groups for position in group[1:]}
+
+
+def _candidates(parts: list[Any]) -> list[NDArray[np.int64] | None]:
+    """Of each part the rows that may not be the only ones of their kind, by a sum that equal rows share; None: all.
+
+    The sum weighs the bytes of a row, eight at a time, with random odd numbers: of a million rows that differ hardly
+    two have the same, so that only real duplicates are left to be compared one by one.
+    """
+    if not parts or not all(isinstance(rows, np.ndarray) for rows in parts):
+        return [None] * len(parts)
+    sums = []
+    for rows in parts:
+        flat = rows.reshape(len(rows), -1) if rows.size else np.empty((len(rows), 0), np.uint8)
+        width = flat.shape[1] * flat.itemsize
+        weights = np.random.default_rng(0).integers(2**63, size=-(-width // 8), dtype=np.uint64) * 2 + 1
+        found, step = np.empty(len(rows), np.uint64), max(1, AT_ONCE // max(1, width))
+        for first in range(0, len(rows), step):
+            raw = np.ascontiguousarray(flat[first : first + step]).view(np.uint8)
+            if width % 8:
+                raw = np.pad(raw, ((0, 0), (0, -width % 8)))
+            found[first : first + step] = (raw.view(np.uint64) * weights).sum(axis=1, dtype=np.uint64)
+        sums.append(found)
+    every = np.concatenate(sums) if sums else np.empty(0, np.uint64)
+    order = np.argsort(every, kind="stable")
+    same = every[order[1:]] == every[order[:-1]]
+    twice = np.zeros(len(every), bool)
+    twice[order[1:][same]] = twice[order[:-1][same]] = True
+    return [np.flatnonzero(part) for part in np.split(twice, np.cumsum([len(one) for one in sums])[:-1])]
 
 
 def conflicting_duplicates(table: pd.DataFrame) -> pd.DataFrame:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 NEAR = 3  # medoids an example
 MOST = 2000  # medoids that are compared with: enough to find like ones, and no example takes long
+PRODUCTS = 2**39  # of numbers, at most: a million examples in a thousand classes are compared with 549 medoids
 ROWS = 4096  # examples at a time
 
 
@@ -29,11 +30,13 @@ def nearest_medoids(
         medoids: their positions in it.
         chosen: how often each example of the first part was chosen.
         near: how many for each example; fewer where there are no more.
-        most: of more medoids than these, those chosen most are compared with.
+        most: of more medoids than these, those chosen most are compared with; fewer where examples times classes
+            are so many that it would take as long as training.
 
     Returns:
         For each part (n, near) positions in the first part.
     """
+    most = min(most, max(near + 1, PRODUCTS // max(1, sum(part.size for part in parts))))
     order = np.argsort(-chosen[medoids], kind="stable")[:most]
     kept = np.sort(medoids[order])
     place = np.full(len(parts[0]), -1)
@@ -50,9 +53,10 @@ def nearest_medoids(
                 own = place[start : start + len(some)]
                 mine = np.flatnonzero(own >= 0)
                 alike[mine, own[mine]] = -1
-            top = np.argpartition(-alike, near - 1, axis=1)[:, :near] if near else np.empty((len(some), 0), np.int64)
-            best = np.take_along_axis(alike, top, axis=1)
-            order = np.lexsort((top, -best), axis=1)
-            rows[start : start + len(some)] = kept[np.take_along_axis(top, order, axis=1)]
+            each = np.arange(len(some))
+            for rank in range(near):  # of equals the first
+                best = alike.argmax(axis=1)
+                rows[start : start + len(some), rank] = kept[best]
+                alike[each, best] = -np.inf
         found.append(rows)
     return found

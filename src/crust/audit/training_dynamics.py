@@ -36,20 +36,20 @@ def trust(progress: float, on_trained: float, on_held: float | None) -> float:
 class Watch:
     """Sums over all looks at a set of examples, and over all choices of them.
 
-    Where there are very many probabilities their mean is kept in place of their sum, in half precision: sums in double
-    precision would take 8 GB for a million examples in a thousand classes.
+    Where there are very many probabilities their mean is kept in place of their sum, in single or half precision: sums
+    in double precision would take 8 GB for a million examples in a thousand classes.
     """
 
     def __init__(self, n: int, classes: int):
         self.looks = 0
         self.trust = 0.0  # the sum of what the looks count
         # weighted by what the looks count
-        self.probabilities = np.zeros((n, classes), kept_type(n, classes, np.float64))
+        self.probabilities = np.zeros((n, classes), kept_type(n, classes, summed=True))
         self.losses = np.zeros(n)
         self.margins = np.zeros(n)
-        self.agreed = np.zeros(n, np.int64)  # looks at which the prediction was the given label
+        self.agreed = np.zeros(n, np.int32)  # looks at which the prediction was the given label
         self.selections = 0
-        self.chosen = np.zeros(n, np.int64)
+        self.chosen = np.zeros(n, np.int32)
         self.weight = np.zeros(n)
         self.last = np.zeros(0, np.int64)  # who was chosen last
 
@@ -71,14 +71,14 @@ class Watch:
 
     def mean(self) -> NDArray[np.floating]:
         """The probabilities of all classes, averaged over the looks; NaN before the first."""
-        if self.trust and self.probabilities.dtype == np.float16:
+        if self.trust and self.probabilities.dtype != np.float64:
             return self.probabilities
         return self.probabilities / self.trust if self.trust else np.full_like(self.probabilities, np.nan)
 
     def choose(self, indices: NDArray[np.int64], weights: NDArray[np.float32] | None) -> None:
         """Count one selection; a member that is visited several times counts once, with all its weight."""
         self.selections += 1
-        self.last = np.unique(indices)
+        self.last = np.flatnonzero(np.bincount(indices, minlength=len(self.chosen)))
         self.chosen[self.last] += 1
         np.add.at(self.weight, indices, 1.0 if weights is None else weights)
 

@@ -332,8 +332,15 @@ def column_codes(values: Any, classes: Sequence[Any], what: str) -> NDArray[np.i
         ...
         crust.errors.InputError: row 0 of the column 'label' holds 'cow', which is no class: give an audit of ...
     """
+    import pandas as pd
+
     known = {name: i for i, name in enumerate(classes)} | {str(name): i for i, name in enumerate(classes)}
-    found = np.array([known.get(value, known.get(str(value), -1)) for value in values], dtype=np.int64)
+    every, places = np.asarray(values, dtype=object), None
+    if pd.api.types.infer_dtype(every, skipna=False) in ("string", "integer", "boolean"):  # each name is looked up once
+        places, every = pd.factorize(every)
+    found = np.array([known.get(value, known.get(str(value), -1)) for value in every], dtype=np.int64)
+    if places is not None:
+        found = found[places]
     if (found < 0).any():
         row = int((found < 0).argmax())
         value = list(values)[row]

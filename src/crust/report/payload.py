@@ -96,13 +96,13 @@ def evidence(table: pd.DataFrame, shown: pd.DataFrame, classes: Sequence[Any]) -
     if "medoids" not in shown:
         return {}
     few = shown.head(PICTURES)
-    labels = dict(
-        zip(table["index"].tolist(), column_codes(table["given_label"], classes, "given_label").tolist(), strict=True)
-    )
+    near = {index: [int(i) for i in list(medoids)[:EVIDENCE]] for index, medoids in
+            zip(few["index"].tolist(), few["medoids"], strict=True) if medoids is not None}  # fmt: skip
+    named = table[table["index"].isin({i for one in near.values() for i in one})]
+    codes = column_codes(named["given_label"], classes, "given_label").tolist()
+    labels = dict(zip(named["index"].tolist(), codes, strict=True))
     return {
-        str(index): [{"index": int(i), "label": labels[int(i)]} for i in list(medoids)[:EVIDENCE] if int(i) in labels]
-        for index, medoids in zip(few["index"].tolist(), few["medoids"], strict=True)
-        if medoids is not None
+        str(index): [{"index": i, "label": labels[i]} for i in one if i in labels] for index, one in near.items()
     }
 
 
