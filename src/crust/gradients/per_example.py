@@ -35,24 +35,34 @@ def distance(outputs: Tensor, y: Tensor) -> Tensor:
     return outputs - (y[:, None] if outputs.shape[1] == 1 else label_mask(outputs, y)).to(outputs.dtype)
 
 
+def distance_loss(outputs: Tensor, y: Tensor) -> Tensor:
+    """Half the square of f - y."""
+    return distance(outputs, y).square().sum(1) / 2
+
+
 LOSSES = {
     "cross-entropy": Loss(
         lambda z, y: -torch.where(label_mask(z, y), z.log_softmax(1), 0.0).sum(1),
         lambda z, y: z.softmax(1) - label_mask(z, y).to(z.dtype),  # p - y
     ),
-    "squared": Loss(lambda f, y: distance(f, y).square().sum(1) / 2, distance),
+    "squared": Loss(distance_loss, distance),
 }
 
 
 def label_certainty(logits: Tensor, y: Tensor, loss: str) -> dict[str, Tensor]:
-    """Probabilities, that of the given label, and its lead over the best other; NaN where there are none."""
+    """Losses, probabilities, that of the given label, and its lead over the best other; NaN where there are none.
+
+    Labels were checked before. There may be thousands of classes, so that each is gone through as seldom as can be.
+    """
     if loss == "squared":
         nothing = torch.full((len(logits),), torch.nan)
-        return {"confidence": nothing, "margins": nothing}
-    p = logits.softmax(1)
-    own = p.gather(1, y[:, None])[:, 0]
-    others = p.masked_fill(label_mask(logits, y), -torch.inf)
-    return {"confidence": own, "margins": own - others.amax(1), "probabilities": p}
+        return {"losses": distance_loss(logits, y), "confidence": nothing, "margins": nothing}
+    p, given = logits.softmax(1), y[:, None]
+    own = p.gather(1, given)
+    others = p.scatter_(1, given, -torch.inf).amax(1)
+    p.scatter_(1, given, own)
+    losses = -logits.log_softmax(1).gather(1, given)[:, 0]
+    return {"losses": losses, "confidence": own[:, 0], "margins": own[:, 0] - others, "probabilities": p}
 
 
 def label_tensor(labels: Any, loss: str) -> Tensor:

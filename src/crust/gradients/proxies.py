@@ -115,7 +115,7 @@ def proxies(
             with torch.autocast(place.type, autocast) if autocast else nullcontext():
                 rows, outputs = exact(inputs, given)
         logits = logit_matrix(outputs, given, loss)
-        if rows is None:
+        if rows is None and not derived:
             rows = LOSSES[loss].residual(logits, given)
         if kind == "features":
             if weight is None:
@@ -125,13 +125,12 @@ def proxies(
         columns = {
             "rows": rows,
             "predictions": logits[:, 0] if logits.shape[1] == 1 else logits.argmax(1),
-            "losses": LOSSES[loss].losses(logits, given),
             **label_certainty(logits, given, loss),
         }
         if not probabilities:
             columns.pop("probabilities", None)
         if derived:
-            del columns["rows"]
+            del columns["rows"]  # which are none
             if kept_type(len(y), logits.shape[1]) is np.float16:
                 columns["probabilities"] = columns["probabilities"].half()
         table.write(index, {name: value.cpu().numpy() for name, value in columns.items()})

@@ -101,9 +101,7 @@ def evidence(table: pd.DataFrame, shown: pd.DataFrame, classes: Sequence[Any]) -
     named = table[table["index"].isin({i for one in near.values() for i in one})]
     codes = column_codes(named["given_label"], classes, "given_label").tolist()
     labels = dict(zip(named["index"].tolist(), codes, strict=True))
-    return {
-        str(index): [{"index": i, "label": labels[i]} for i in one if i in labels] for index, one in near.items()
-    }
+    return {str(index): [{"index": i, "label": labels[i]} for i in one if i in labels] for index, one in near.items()}
 
 
 def _shown(

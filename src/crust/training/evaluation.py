@@ -73,7 +73,7 @@ def predict(
     pieces = batches(
         seen,
         wanted[context.processes.slice(len(wanted))],
-        settings.eval_batch_size,
+        settings.examples_at_once(seen.kind),
         device=context.device,
         workers=settings.workers,
         channels_last=settings.channels_last,
@@ -136,7 +136,7 @@ def evaluate(
     if train_mode:
         pieces = walk(examples, split_batches(mine, settings.batch_size), **options)
     else:
-        pieces = batches(examples, mine, settings.eval_batch_size, **options)
+        pieces = batches(examples, mine, settings.examples_at_once(examples.kind), **options)
     place = (settings.seed, "look", context.stage, context.epoch, context.processes.rank)
     with seeding.seeded(*place) if train_mode else nullcontext():  # for dropout
         found = gradients.proxies(

@@ -45,7 +45,9 @@ class TrainSettings(BaseModel):
     )
     seed: int = Field(0, ge=0, description="of weights, order and every draw: the same seed, the same run")
     workers: int = Field(0, ge=0, description="processes that read data beside the training")
-    eval_batch_size: int = Field(128, ge=1, description="examples in a batch of an evaluation pass")
+    eval_batch_size: int | None = Field(
+        None, ge=1, description="examples in a batch of an evaluation pass; null: 1024 of rows of features, else 128"
+    )
     mixed_precision: Literal["no", "fp16", "bf16"] = Field(
         "no", description="half precision in the forward pass, where the device can"
     )
@@ -83,6 +85,10 @@ class TrainSettings(BaseModel):
     def test_due(self, epoch: int, epochs: int) -> bool:
         """Whether accuracy on the test set is measured after this epoch."""
         return (epoch + 1) % self.test_every == 0 or epoch + 10 >= epochs
+
+    def examples_at_once(self, kind: str) -> int:
+        """How many examples an evaluation pass takes at once: rows of features are small, whatever the network is."""
+        return self.eval_batch_size or (1024 if kind == "features" else 128)
 
     def audit_due(self, epoch: int, epochs: int) -> bool:
         """Whether all examples are looked at after this epoch for the audit's sake."""
