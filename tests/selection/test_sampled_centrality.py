@@ -79,7 +79,7 @@ def test_threads_types_and_company_change_no_bit(metric):
 
 
 def test_small_groups_are_exact_and_a_given_matrix_is_read_whole():
-    x = proxies(512, 4)
+    x = proxies(128, 4)
     assert crust.centrality(x, sample=64).tobytes() == crust.centrality(x).tobytes()
     matrix = float32_distances(x)
     how = {"metric": "precomputed"}

@@ -16,7 +16,7 @@ ROWS = 4096  # examples at a time
 def nearest_medoids(
     parts: Sequence[NDArray[np.floating]],
     medoids: NDArray[np.int64],
-    chosen: NDArray[np.int64],
+    chosen: NDArray[np.integer],
     near: int = NEAR,
     most: int = MOST,
 ) -> list[NDArray[np.int64]]:

@@ -117,12 +117,12 @@ def proxies(
         logits = logit_matrix(outputs, given, loss)
         if rows is None and not derived:
             rows = LOSSES[loss].residual(logits, given)
-        if kind == "features":
+        if kind == "features" and rows is not None:
             if weight is None:
                 weight = _last_weight(model, inputs, layer, logits.shape[1]).to(place)
             with torch.autocast(place.type, enabled=False):
                 rows = rows @ weight
-        columns = {
+        columns: dict[str, Any] = {
             "rows": rows,
             "predictions": logits[:, 0] if logits.shape[1] == 1 else logits.argmax(1),
             **label_certainty(logits, given, loss),

@@ -28,7 +28,7 @@ from crust.selection import kernels
 from crust.selection.distances import as_float64, directions, power_of_two, shifted
 from crust.selection.executors import Ticker, run_in_threads
 
-SMALL = 8  # groups of up to so many times the sample are measured exactly: that costs but four times as much
+SMALL = 2  # groups of up to so many times the sample are measured exactly: that costs hardly more
 BLOCK_NUMBERS = 2**20  # of the points that are worked on at once
 FAILURE = 1e-6  # the bounds hold for a point but with this probability
 

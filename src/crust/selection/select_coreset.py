@@ -140,7 +140,7 @@ def centrality(
         features: (n, d) numpy array or torch tensor; for metric "precomputed" an (n, n) matrix of distances.
         groups: a name for each point (strings, integers or booleans); None: all points are one group.
         metric: "euclidean", "sqeuclidean", "cosine" or "precomputed".
-        sample: how many points, such as 1024 (rounded up to a power of two), groups of more than eight times as many
+        sample: how many points, such as 1024 (rounded up to a power of two), groups of more than twice as many
             are measured against; None: everybody is measured against everybody. A given matrix is read whole.
         seed: for the sample.
         threads: default: all cores.
