@@ -27,6 +27,7 @@ from crust.audit.label_quality import judged_probabilities
 from crust.audit.training_dynamics import Watch
 from crust.data import Examples, batches, encode_labels, from_arrays, from_dataset, hold_out
 from crust.data.labels import check_classes, one_each
+from crust.data.mapped_array import MappedArray
 from crust.data.text import from_texts, is_text
 from crust.data.tokens import are_ids, from_tokens
 from crust.data.torch_dataset import can_augment, first_input, input_of, items
@@ -248,7 +249,7 @@ class Run:
         if held and context.validation is not None:
             parts.append((context.validation, data.held))
         same = None  # examples with the very same input as an earlier one; unknown where inputs are not in memory
-        if not any(examples.kind == "dataset" for examples, _ in parts):
+        if not any(examples.kind == "dataset" or isinstance(examples.inputs, MappedArray) for examples, _ in parts):
             same = duplicates((examples.inputs, index) for examples, index in parts)
         table = audit_table(
             *trained,

@@ -78,6 +78,16 @@ def test_threads_types_and_company_change_no_bit(metric):
     assert metric != "euclidean" or means.tobytes() != crust.centrality(x, **how, seed=1).tobytes()
 
 
+@pytest.mark.parametrize("d", [1, 10, 33])
+def test_on_a_device_every_bit_is_that_of_the_kernel(d, monkeypatch):
+    torch = pytest.importorskip("torch")
+    x = (proxies(3000, d + 1)[:, :d] * 3).astype(np.float32)
+    plain = sampled_means(x, None, "euclidean", 64, bounds=True)
+    monkeypatch.setattr("crust.selection.sampled_centrality.DEVICE_PAIRS", 10_000)
+    there = sampled_means(x, None, "euclidean", 64, bounds=True, device=torch.device("cpu"))
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(plain, there, strict=True))
+
+
 def test_small_groups_are_exact_and_a_given_matrix_is_read_whole():
     x = proxies(128, 4)
     assert crust.centrality(x, sample=64).tobytes() == crust.centrality(x).tobytes()

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crust.data.examples import Examples, gather
+from crust.data.mapped_array import MappedArray
 from crust.data.torch_dataset import augmenting, fixed_random_state, input_of, items
 from crust.errors import InputError
 
@@ -77,13 +78,17 @@ def batches(
 def _from_memory(
     examples: Examples, parts: list[NDArray[np.int64]], augment: bool, generator: Any, device: Any
 ) -> Iterator[Any]:
-    for rows in parts:
-        x = examples.inputs.padded(rows) if examples.kind == "tokens" else gather(examples.inputs, rows)
+    mapped = examples.inputs if isinstance(examples.inputs, MappedArray) else None
+    for x in (_read(examples, rows) for rows in parts) if mapped is None else mapped.ahead(parts):
         x = x.to(device)
         if augment and examples.kind == "images":
             # four pixels for images of 32, as He et al.; as much in proportion for others
             x = crop_flip(x, generator, padding=max(1, round(x.shape[-1] / 8)), mirror=examples.mirror)
         yield x
+
+
+def _read(examples: Examples, rows: NDArray[np.int64]) -> Any:
+    return examples.inputs.padded(rows) if examples.kind == "tokens" else gather(examples.inputs, rows)
 
 
 def _from_dataset(

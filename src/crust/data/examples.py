@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crust.data.labels import check_codes
+from crust.data.mapped_array import MappedArray
 from crust.errors import InputError
 
 CHUNK = 1 << 24  # bytes hashed at a time
@@ -89,7 +90,7 @@ class Examples:
         return dataclasses.replace(self, inputs=self._rows(rows), labels=self.labels[rows], ids=ids)
 
     def _rows(self, rows: NDArray[np.int64]) -> Any:
-        if self.kind == "tokens":
+        if self.kind == "tokens" or isinstance(self.inputs, MappedArray):
             return self.inputs.subset(rows)
         if np.array_equal(rows, np.arange(len(rows))):
             if len(rows) == len(self):
@@ -121,16 +122,24 @@ class Examples:
         elif self.kind == "tokens":
             self.inputs.hash_into(digest)
         else:
-            content = _pixels_in_a_row(self.inputs.detach().cpu())
-            digest.update(f"{content.dtype}{tuple(content.shape)}".encode())
-            rows = max(1, CHUNK // max(1, content[:1].nbytes))
-            for start in range(0, len(content), rows):
-                digest.update(content[start : start + rows].contiguous().numpy().data)
+            first = _pixels_in_a_row(self._part(slice(0, 1)))
+            digest.update(f"{first.dtype}{(len(self), *first.shape[1:])}".encode())
+            rows = max(1, CHUNK // max(1, first.nbytes))
+            for start in range(0, len(self), rows):
+                part = _pixels_in_a_row(self._part(slice(start, min(len(self), start + rows))))
+                digest.update(part.contiguous().numpy().data)
         return digest.hexdigest()[:16]
+
+    def _part(self, rows: slice) -> Any:
+        if isinstance(self.inputs, MappedArray):
+            return self.inputs.gather(np.arange(rows.start, rows.stop))
+        return self.inputs[rows].detach().cpu()
 
 
 def gather(inputs: Any, rows: NDArray[np.int64]) -> Any:
-    """Some rows of a tensor, copied; images keep their layout in memory."""
+    """Some rows of a tensor, copied, or of a memory map; images keep their layout in memory."""
+    if isinstance(inputs, MappedArray):
+        return inputs.gather(rows)
     import torch
 
     index = torch.from_numpy(rows).to(inputs.device)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from crust._util.foreign import as_array, as_float32, as_tensor, check_tensor
 from crust.data.examples import Bundle, Examples
 from crust.data.labels import check_classes, encode_labels, one_each
+from crust.data.mapped_array import MappedArray, stays_on_disk
 from crust.data.matrix_io import open_npz, reading
 from crust.errors import InputError
 
@@ -32,7 +33,7 @@ def from_arrays(
     normalise: bool = True,
     where: str = "the labels",
 ) -> Examples:
-    """Examples from arrays in memory.
+    """Examples from arrays in memory, or from memory maps: those of more than 1 GiB stay where they are.
 
     Args:
         x: (n, d) features; or images: (n, height, width), (n, height, width, channels), or a torch tensor
@@ -52,12 +53,13 @@ def from_arrays(
         ('images', (1, 28, 28), ['a', 'b'])
     """
     inputs, kind = _inputs(x)
+    mapped = inputs.statistics() if isinstance(inputs, MappedArray) else None  # which also checks all numbers
     if y is None:
         codes, names = np.full(len(inputs), -1, np.int64), list(classes or [])
     else:
         codes, names = encode_labels(one_each(y, len(inputs), where), classes, where)
     if mean is None and normalise:
-        mean, std = _statistics(inputs)
+        mean, std = _rounded(*(_statistics(inputs) if mapped is None else mapped))
     scale = (None, None) if mean is None or std is None else (tuple(mean), tuple(std))
     return Examples(inputs, codes, names, kind, *scale)
 
@@ -167,6 +169,9 @@ def _inputs(x: Any) -> tuple[Any, Any]:
     """A tensor, channels first, and the kind of examples it holds."""
     import torch
 
+    if stays_on_disk(x) and 0 not in x.shape:
+        mapped = MappedArray(x)
+        return mapped, "images" if mapped.ndim == 4 else "features"
     first = isinstance(x, torch.Tensor)
     if first:
         check_tensor(x, "the inputs")
@@ -179,7 +184,7 @@ def _inputs(x: Any) -> tuple[Any, Any]:
     if not first:
         if array.dtype.kind not in "biuf":
             raise InputError(f"the inputs hold {array.dtype}, not numbers: give numbers", code="array-type")
-        array = as_tensor(_as_torch_type(_channels_last(array)))
+        array = as_tensor(_as_torch_type(channels_last(array)))
         if array.ndim == 4:
             array = array.permute(0, 3, 1, 2)
     elif array.ndim == 3:
@@ -193,7 +198,8 @@ def _inputs(x: Any) -> tuple[Any, Any]:
     return array, "images" if array.ndim == 4 else "features"
 
 
-def _channels_last(array: NDArray[Any]) -> NDArray[Any]:
+def channels_last(array: NDArray[Any]) -> NDArray[Any]:
+    """Images as (n, height, width, channels); anything else as it is."""
     if array.ndim < 3:
         return array
     if array.ndim == 3:
@@ -218,8 +224,8 @@ def _as_torch_type(array: NDArray[Any]) -> NDArray[Any]:
     return found
 
 
-def _statistics(inputs: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and deviation of each channel or column, pixels counted from 0 to 1; where nothing varies, deviation 1."""
+def _statistics(inputs: Any) -> tuple[Any, Any]:
+    """Mean and deviation of each channel or column, pixels counted from 0 to 1."""
     import torch
 
     if inputs.ndim == 2:
@@ -235,6 +241,10 @@ def _statistics(inputs: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
             else:
                 columns.append(torch.std_mean(values.double(), correction=0))
         std, mean = (torch.stack(each) for each in zip(*columns, strict=True))
-    std = torch.where(std > 1e-8, std, torch.ones_like(std))
-    # Six digits are plenty, and the same on every machine: sums of floats are not.
+    return mean.numpy(), std.numpy()
+
+
+def _rounded(mean: NDArray[np.float64], std: NDArray[np.float64]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Six digits are plenty, and the same on every machine: sums of floats are not. Where nothing varies, 1."""
+    std = np.where(std > 1e-8, std, 1.0)
     return tuple(float(f"{v:.6g}") for v in mean.tolist()), tuple(float(f"{v:.6g}") for v in std.tolist())

@@ -141,7 +141,8 @@ class Crust(Method):
             )
             updates = context.epoch * math.ceil(context.n / context.settings.batch_size)
             if sized.ready(context.epoch, context.epochs, updates, settings.select_after):
-                sized.choose(context.labels, grouping=settings.grouping, selection=settings.selection)
+                how: dict[str, Any] = {"grouping": settings.grouping, "selection": settings.selection}
+                sized.choose(context.labels, **how, device=context.device)
             facts = sized.facts()
         member = sized.member
         worth = sized.worth if settings.others == "bounded" else 0.0

@@ -30,6 +30,7 @@ from crust.selection.executors import Ticker, run_in_threads
 
 SMALL = 2  # groups of up to so many times the sample are measured exactly: that costs hardly more
 BLOCK_NUMBERS = 2**20  # of the points that are worked on at once
+DEVICE_PAIRS = 2**25  # of points and sample at once on a device: some 400 MB
 FAILURE = 1e-6  # the bounds hold for a point but with this probability
 
 
@@ -95,8 +96,13 @@ class SampledGroup:
     def _centred(self, where: Any) -> NDArray[np.float32]:
         return ((self._rows(where) - self.centre) * self.scale).astype(np.float32)
 
-    def means(self, threads: int, bounds: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        """The mean distance of every point to the others, and where it is asked for how far that may be off."""
+    def means(
+        self, threads: int, bounds: bool = False, device: Any = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """The mean distance of every point to the others, and where it is asked for how far that may be off.
+
+        On a device torch works on the pairs of points and sample, elementwise like the kernel: the bits are the same.
+        """
         n, others = self.n, self.n / max(1, self.n - 1)  # a point is no other to itself
         off = np.zeros(n) if bounds else None
         if not self.scale:
@@ -107,12 +113,18 @@ class SampledGroup:
         root = (self.root * self.scale).astype(np.float32)
         found, found_squares = np.empty(n, np.float32), np.zeros(n if bounds else 0, np.float32)
 
+        step = self.step if device is None else max(1, DEVICE_PAIRS // sample.shape[1])
+        there = None if device is None else _on_device(sample, device)
+
         def work(first: int, slot: int) -> None:
-            part = slice(first, min(n, first + self.step))
-            spread(self._centred(part), sample, root[part], found[part], found_squares[part])
+            part = slice(first, min(n, first + step))
+            if there is None:
+                spread(self._centred(part), sample, root[part], found[part], found_squares[part])
+            else:
+                spread_on_device(self._centred(part), there, root[part], found[part], found_squares[part])
             self.ticker.step()
 
-        run_in_threads(range(0, n, self.step), work, threads, self.ticker)
+        run_in_threads(range(0, n, step), work, threads if device is None else 1, self.ticker)
         size, length = sample.shape[1], self.unit / self.scale
         term = found.astype(np.float64) / size / (2.0 * root)
         if off is not None:
@@ -156,6 +168,7 @@ def sampled_means(
     threads: int = 1,
     ticker: Ticker | None = None,
     bounds: bool = False,
+    device: Any = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """The mean distance of each point of a group to the others, from a sample; and bounds of its error.
 
@@ -167,7 +180,7 @@ def sampled_means(
         True
     """
     group = SampledGroup(features, index, metric, sample_size(sample), seed, ticker or Ticker())
-    return group.means(threads, bounds)
+    return group.means(threads, bounds, device)
 
 
 @kernels.exact_kernel
@@ -197,6 +210,43 @@ def spread(points, sample, root, out, squares):
                 fourth[j] = sums[j] * sums[j]
             squares[i] = fold(fourth)
         out[i] = fold(sums)
+
+
+def spread_on_device(
+    points: NDArray[np.float32],
+    sample: Any,
+    root: NDArray[np.float32],
+    out: NDArray[np.float32],
+    squares: NDArray[np.float32],
+) -> None:
+    """What `spread` does, by torch: every operation is one that rounds by itself, in the same order."""
+    import torch
+
+    rows, roots = _on_device(points, sample.device), _on_device(root, sample.device)
+    sums = torch.zeros(len(points), sample.shape[1], device=sample.device)
+    for column, other in enumerate(sample):
+        t = rows[:, column, None] - other
+        sums += t * t
+    # on the CPU torch takes roots by MKL, whose last bit may be wrong; through float64 it is right
+    lengths = sums.double().sqrt().float() if sums.device.type == "cpu" else sums.sqrt()
+    t = lengths - roots[:, None]
+    t = t * t
+    if len(squares):
+        squares[:] = _folded(t * t).cpu().numpy()
+    out[:] = _folded(t).cpu().numpy()
+
+
+def _folded(values: Any) -> Any:
+    while values.shape[1] > 1:
+        half = values.shape[1] // 2
+        values = values[:, :half] + values[:, half:]
+    return values[:, 0]
+
+
+def _on_device(values: NDArray[np.float32], device: Any) -> Any:
+    import torch
+
+    return torch.from_numpy(np.ascontiguousarray(values)).to(device)
 
 
 @kernels.exact_kernel

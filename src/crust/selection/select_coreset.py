@@ -124,6 +124,7 @@ def centrality(
     *,
     metric: str = "euclidean",
     sample: int | None = None,
+    device: Any = None,
     seed: int = 0,
     threads: int | None = None,
     memory_limit: int | str | None = None,
@@ -142,6 +143,7 @@ def centrality(
         metric: "euclidean", "sqeuclidean", "cosine" or "precomputed".
         sample: how many points, such as 1024 (rounded up to a power of two), groups of more than twice as many
             are measured against; None: everybody is measured against everybody. A given matrix is read whole.
+        device: a torch device that measures points against a sample; default: where the features are.
         seed: for the sample.
         threads: default: all cores.
         memory_limit: bytes, or a string such as "2GiB"; default: a quarter of what is free.
@@ -153,7 +155,10 @@ def centrality(
         >>> centrality(np.array([[0.0], [1.0], [4.0], [9.0]]), ["a", "a", "a", "b"]).tolist()
         [2.5, 2.0, 3.5, 0.0]
     """
-    options = check_options(algorithm="central", metric=metric, threads=threads, memory_limit=memory_limit, seed=seed)
+    options = check_options(
+        algorithm="central", metric=metric, device=device, threads=threads, memory_limit=memory_limit, seed=seed
+    )
+    place = tensor_device(features, options)
     features = _check_features(features, metric)
     n, d = features.shape
     _, codes = _group_codes(groups, n)
@@ -166,7 +171,8 @@ def centrality(
     def measure(group: int, slot: int, crew: int, limit: int) -> None:
         index = work.index(group)
         if points and sizes[group] > SMALL * points:
-            found, _ = sampled_means(features, index, metric, points, seed=seed, threads=crew, ticker=ticker)
+            how: dict[str, Any] = {"seed": seed, "threads": crew, "ticker": ticker, "device": place}
+            found, _ = sampled_means(features, index, metric, points, **how)
             means[slice(None) if index is None else index] = found
             return
         distances, unit = group_distances(features, index, metric, approximate=True)

@@ -200,8 +200,8 @@ class SizedCoreset:
             self.memorised = self.memorised or knows
         return self.memorised
 
-    def choose(self, labels: NDArray[np.int64], *, grouping: Grouping, selection: Rule) -> None:
-        """The members, by what the passes have said so far, and what the others are worth."""
+    def choose(self, labels: NDArray[np.int64], *, grouping: Grouping, selection: Rule, device: Any = None) -> None:
+        """The members, by what the passes have said so far, and what the others are worth; `device` computes it."""
         assert self.average is not None
         assert self.noise is not None
         n = len(labels)
@@ -213,7 +213,8 @@ class SizedCoreset:
             rows = np.arange(n)
             own = self.average[rows, labels]
             self.average[rows, labels] -= 1  # the gradient proxies, in their place: a copy could take gigabytes
-            far = centrality(self.average, groups, sample=CENTRALITY_SAMPLE, threads=torch.get_num_threads())
+            how: dict[str, Any] = {"sample": CENTRALITY_SAMPLE, "threads": torch.get_num_threads(), "device": device}
+            far = centrality(self.average, groups, **how)
             self.average[rows, labels] = own
         member = predictions == labels
         member[_smallest(far, labels, max(1 / n, 1 - self.noise.disagreement)).indices] = True
