@@ -66,8 +66,10 @@ bench: $(STAMP)  ## speed and memory beside the peers
 	@$(BIN)/python -m benchmarks.training
 	@$(BIN)/python -m benchmarks.theory --small
 
-bench-large: $(STAMP)  ## the same for a million points, and the spectrum of ResNet-32 on CIFAR-10 (CRUST_DATA)
+bench-large: $(STAMP)  ## the same for a million points, training at scale, and the spectrum of ResNet-32 on CIFAR-10 (CRUST_DATA)
 	@$(BIN)/python -m benchmarks.selection --large $(ARGS)
+	@$(BIN)/python -m benchmarks.scale --large
+	@for case in exact groups files; do $(BIN)/python -m benchmarks.embeddings $$case || exit 1; done
 	@$(BIN)/python -m benchmarks.theory --only ResNet-32 --output benchmarks/results/theory-large.json
 
 clean:  ## remove what make has built
