@@ -21,6 +21,10 @@ def stays_on_disk(x: Any) -> bool:
     """Whether an array is a memory map of more than is kept in memory, of pixels or of numbers with a point.
 
     Whole numbers in images may be pixels or not, which only all of them can say.
+
+    Example:
+        >>> stays_on_disk(np.zeros((3, 2)))
+        False
     """
     from crust.data.image_folder import IN_MEMORY_BYTES
 
