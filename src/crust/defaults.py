@@ -40,7 +40,7 @@ class _Length:
 LENGTHS: dict[Form, _Length] = {
     "images": _Length(6_000, 30, 60),
     "table": _Length(4_000, 10, 100),
-    "text": _Length(1_500, 5, 30),
+    "text": _Length(200, 5, 30),
     "inputs": _Length(3_000, 10, 60),
 }
 BATCHES = ((300, 16), (2_000, 32), (10_000, 64))  # up to so many examples; then 128
