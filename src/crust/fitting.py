@@ -322,7 +322,8 @@ def prepare(
         augment = can_augment(part)
     processes = Processes(experiment.mixed_precision, not torch.cuda.is_available(), trackers, run_dir)
     if name == defaults.AUTO and processes.first:
-        sys.stderr.write(f"{choice.sentence}\n")
+        hint = defaults.advice(train.kind, train.shape, len(train), choice.model)
+        sys.stderr.write("".join(f"{line}\n" for line in (choice.sentence, hint) if line is not None))
     fresh = maker(model, part, experiment)
     networks = [fresh(i) for i in range(chosen.networks)]
     check_trainable(networks[0])

@@ -194,11 +194,8 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _model(self, examples: Examples, seed: int) -> nn.Module | str:
         from torch import nn
 
-        from crust import defaults
         from crust._util.seeding import seeded
 
-        if self.model == defaults.AUTO:
-            return str(defaults.choose(examples.kind, examples.shape, len(examples)).model)
         if isinstance(self.model, (str, nn.Module)):
             return self.model
         if not callable(self.model):
