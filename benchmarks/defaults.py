@@ -209,7 +209,7 @@ def run(options: argparse.Namespace, lines: list[dict[str, Any]]) -> None:
         found = measure(who, method, split, given, seed, variants.get(who, {}))
         about = {"part": next((part for part, sets in PARTS.items() if name in sets), "other"), "rows": len(split.y)}
         lines.append({**dict(zip(names, job, strict=True)), **about, **found, "date": date.today().isoformat()})
-        write_atomic(FILE, ("[\n" + ",\n".join(map(json.dumps, lines)) + "\n]\n").encode())
+        write_atomic(options.results, ("[\n" + ",\n".join(map(json.dumps, lines)) + "\n]\n").encode())
         print(*job, f"{100 * found['accuracy']:.1f}", flush=True)
 
 
@@ -233,6 +233,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--trials", type=Path, default=Path("trials"))
+    parser.add_argument("--results", type=Path, default=FILE)
     parser.add_argument("--part", choices=PARTS, default="choosing")
     parser.add_argument("--sets", help="only these, by name")
     parser.add_argument("--rows", type=int, default=3000, help="most rows that are trained on")
@@ -242,7 +243,7 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="WHO=JSON", help="settings of one")
     parser.add_argument("--show", action="store_true", help="only print what was measured")
     options = parser.parse_args()
-    lines = json.loads(FILE.read_text()) if FILE.exists() else []
+    lines = json.loads(options.results.read_text()) if options.results.exists() else []
     if not options.show:
         torch.set_num_threads(1)
         run(options, lines)
