@@ -198,7 +198,9 @@ def test_the_classifier_chooses_and_says_the_same(capsys):
     assert capsys.readouterr().err.partition("\n")[0] == said
 
 
-def test_texts_are_short_runs():
+def test_texts_are_short_runs_and_few_are_told_of_other_features():
+    assert "TF-IDF" in defaults.advice("tokens", (32769,), 800, "text")
+    assert defaults.advice("tokens", (32769,), 8000, "text") is None
     found = defaults.choose("tokens", (), 2085).settings
     assert 5 <= found["epochs"] <= 8
     assert defaults.choose("tokens", (), 300).settings["epochs"] > found["epochs"]
