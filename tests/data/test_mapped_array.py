@@ -15,6 +15,7 @@ KINDS = {
     "features": rng.normal(3, 2, (50, 7)).astype(np.float32),
     "doubles": rng.normal(size=(50, 7)),
     "counts": rng.integers(0, 300, (50, 7)),
+    "words": (rng.random((50, 60)) * (rng.random((50, 60)) < 0.1)).astype(np.float32),
     "pixels": rng.integers(0, 256, (50, 9, 8, 3), dtype=np.uint8),
     "grey": rng.integers(0, 256, (50, 9, 8), dtype=np.uint8),
     "channels first": rng.random((50, 3, 9, 8)).astype(np.float32),

@@ -107,8 +107,14 @@ class MappedArray:
                 yield found
 
     def statistics(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean and deviation of each column or channel in one pass, pixels counted from 0 to 1; refuses no number."""
+        """Mean and deviation of each column or channel in one pass, as `from_arrays` has them of arrays.
+
+        Pixels are counted from 0 to 1; what is no number is refused.
+        """
+        from crust.data.npz_dataset import SPARSE, SPARSE_COLUMNS, of_one_kind
+
         count, mean, squares, first = 0, 0.0, 0.0, 0
+        filled, largest, power = 0, np.zeros(self.shape[1]), 0.0  # numbers that are not 0
         for piece in self.pieces():
             pixels = not piece.dtype.is_floating_point
             values = piece.double() / 255 if pixels else piece.double()
@@ -122,5 +128,11 @@ class MappedArray:
             here, new = values.mean(axes).numpy(), values.numel() // values.shape[1]
             off, total = here - mean, count + new
             squares = squares + values.var(axes, correction=0).numpy() * new + off**2 * (count * new / total)
+            if self.ndim == 2:
+                filled, power = filled + int((values != 0).sum()), power + float((values**2).sum())
+                largest = np.maximum(largest, values.abs().amax(0).numpy())
             mean, count, first = mean + off * (new / total), total, first + len(piece)
+        size = count * self.shape[1]
+        if self.ndim == 2 and self.shape[1] >= SPARSE_COLUMNS and filled <= SPARSE * size and of_one_kind(largest):
+            return np.zeros(self.shape[1]), np.full(self.shape[1], np.sqrt(power / size))
         return np.asarray(mean), np.sqrt(squares / count)
