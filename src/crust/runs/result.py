@@ -13,13 +13,13 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from crust._util.foreign import as_array
 from crust._util.in_words import duration, percent
 from crust._util.torch_modules import check_shape, forward_logits
 from crust.audit.noise_rate import NoiseRate, noise_rate
 from crust.data import Examples, batches, from_arrays, from_texts, from_tokens
 from crust.data.text import is_text
 from crust.data.tokens import are_ids
+from crust.data.torch_dataset import check_dataset
 from crust.errors import InputError
 from crust.models import build_model
 from crust.runs.folder import RunFolder
@@ -209,20 +209,23 @@ class Result:
             return from_texts(data, classes=self.classes, encoding=how["tokens"])
         if how.get("kind") == "tokens" and (are_ids(data) or isinstance(data, list)):
             return from_tokens(data, classes=self.classes)
-        if hasattr(data, "to_numpy") or (
-            isinstance(data, list) and isinstance(next(iter(data), 0), list | float | int)
-        ):
-            data = as_array(data, "the inputs")  # a frame, or rows
-        if isinstance(data, np.ndarray | torch.Tensor):
+        if isinstance(data, np.ndarray | torch.Tensor) or hasattr(data, "to_numpy") or _are_rows(data):
             return from_arrays(data, mean=how.get("mean"), std=how.get("std"), normalise=how.get("mean") is not None)
-        if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
-            raise InputError(f"the inputs are a {type(data).__name__}: give an array or a dataset", code="other-data")
+        check_dataset(data)
         return Examples(data, np.full(len(data), -1), self.classes, "dataset")
 
     @property
     def accuracy(self) -> dict[str, float | None]:
         """Test accuracy of the last epoch, the mean of the last ten, and the best."""
         return self.history.accuracy()
+
+
+def _are_rows(data: Any) -> bool:
+    """Whether these are rows of plain numbers, where items of a dataset are tensors, or pairs of them."""
+    first = next(iter(data), 0) if isinstance(data, list | tuple) else None
+    return isinstance(first, int | float) or (
+        isinstance(first, list | tuple) and all(isinstance(one, int | float | list) for one in first)
+    )
 
 
 class Deployable(nn.Module):
