@@ -22,11 +22,20 @@ from torch import Tensor, nn
 from torch.utils.data import Sampler, default_collate
 
 from crust._util import seeding
-from crust._util.torch_modules import LABELS, check_outputs, device_of, evaluating, forward_logits, unwrapped
+from crust._util.foreign import is_sequence, whole_number
+from crust._util.torch_modules import (
+    LABELS,
+    check_network,
+    check_outputs,
+    device_of,
+    evaluating,
+    forward_logits,
+    unwrapped,
+)
 from crust.audit import audit_table
 from crust.data import Examples, batches, encode_labels, from_dataset, hold_out
 from crust.data.labels import MOST_CLASSES, check_classes, check_codes, one_each, plain_labels
-from crust.data.torch_dataset import items
+from crust.data.torch_dataset import check_dataset, items
 from crust.errors import InputError, choices
 from crust.fitting import build_method
 from crust.gradients import GradientPass
@@ -115,10 +124,14 @@ class CoresetSampler(Sampler[int]):
             method, {"batch_size": 32, **settings, "epochs": epochs}
         )
         _check(self.method, self.method_name, settings)
-        if not isinstance(model, nn.Module):
-            raise InputError(
-                f"the model is a {type(model).__name__}: give the network that your loop trains", code="model-type"
-            )
+        check_network(model)
+        if not (collate_fn is None or callable(collate_fn)):
+            raise InputError(f"collate_fn is a {type(collate_fn).__name__}: give a function", code="not-a-function")
+        if not (classes is None or is_sequence(classes)):
+            raise InputError(f"classes are a {type(classes).__name__}: give a list of names", code="classes-type")
+        for one in (dataset, eval_dataset, val_set):
+            if one is not None:
+                check_dataset(one)
         collate = default_collate if collate_fn is None else collate_fn
         values, names = read_labels(dataset, labels)
         values = plain_labels(one_each(values, len(dataset)), "the labels")
@@ -168,9 +181,7 @@ class CoresetSampler(Sampler[int]):
         self.recorder = Recorder(self.context, self.state, checkpoint_dir=None, history_path=None, identity={})
         fraction = getattr(self.method.settings, "fraction", None)
         share = fraction if isinstance(fraction, float) else 1.0
-        self.length = max(1, round(share * len(self.kept))) if length is None else int(length)
-        if self.length < 1:
-            raise InputError(f"length is {length}: give at least 1", code="length-range")
+        self.length = max(1, round(share * len(self.kept))) if length is None else whole_number(length, "length", 1)
         self.shard = shard
         self.epoch = -1  # that was begun last
         self.selection = Selection(np.arange(len(self.kept)))
@@ -489,12 +500,7 @@ def read_labels(dataset: Any, labels: Any = None) -> tuple[Any, list[Any] | None
         >>> read_labels([{"text": "so", "label": 1}, {"text": "so", "label": 0}])
         ([1, 0], None)
     """
-    if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
-        raise InputError(
-            f"{type(dataset).__name__} has no len() or no [i]: give a map-style dataset; write the examples of a "
-            "stream to files, or audit it by stored probabilities",
-            code="not-a-dataset",
-        )
+    check_dataset(dataset)
     features = getattr(dataset, "features", None) or {}
     columns = list(getattr(dataset, "column_names", None) or [])
     if labels is None or isinstance(labels, str):

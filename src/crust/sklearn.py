@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from crust._util.foreign import as_array, decoded
+from crust._util.foreign import as_array, cannot_read, decoded
 from crust.data.labels import plain_labels
 from crust.data.text import check_texts, from_texts, is_text
 from crust.errors import InputError
@@ -143,7 +143,12 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"y holds one class only, {classes[0].item()!r}: training needs at least two", code="one-class"
             )
         self.classes_, self._shape = classes, None if texts else X.shape[1:]
-        seed = int(check_random_state(self.random_state).randint(2**31))
+        if not isinstance(self.settings or {}, Mapping) or not all(
+            isinstance(name, str) for name in self.settings or {}
+        ):
+            raise InputError(f"settings are {self.settings!r:.100}: give a dict by name", code="bad-setting")
+        with _refusals():
+            seed = int(check_random_state(self.random_state).randint(2**31))
         examples = self._examples(X, codes)
         named = {name: getattr(self, name) for name in ("epochs", "batch_size", "learning_rate")}
         options = {
@@ -252,7 +257,10 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 code="bad-model",
             )
         with seeded(seed, "weights"):
-            return self.model(examples.shape, len(self.classes_))
+            try:
+                return self.model(examples.shape, len(self.classes_))
+            except Exception as error:
+                raise cannot_read("the network that the function given as model makes", error) from error
 
     def _keep(self, result: Result) -> None:
         """What stays of a run: nothing that cannot be pickled."""

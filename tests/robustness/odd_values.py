@@ -48,6 +48,14 @@ def read_only(values: np.ndarray) -> np.ndarray:
     return found
 
 
+def quantized(*shape: int) -> torch.Tensor:
+    return quietly(lambda: torch.quantize_per_tensor(torch.zeros(shape), 1.0, 0, torch.quint8))
+
+
+def nested(*sizes: int) -> torch.Tensor:
+    return quietly(lambda: torch.nested.nested_tensor([torch.zeros(size) for size in sizes]))
+
+
 def quietly(make: Any) -> Any:
     """Without what torch says of its own prototypes."""
     with warnings.catch_warnings():
@@ -179,8 +187,8 @@ LABELS: dict[str, tuple[Any, bool]] = {
     "raw bytes": (lambda: np.zeros(N, "V3"), REFUSED),
     "sparse tensor": (lambda: torch.from_numpy(Y).to_sparse(), REFUSED),
     "meta tensor": (lambda: torch.empty(N, device="meta"), REFUSED),
-    "quantized tensor": (lambda: quietly(lambda: torch.quantize_per_tensor(torch.zeros(N), 1.0, 0, torch.quint8)), REFUSED),
-    "nested tensor": (lambda: quietly(lambda: torch.nested.nested_tensor([torch.zeros(1), torch.zeros(2)])), REFUSED),
+    "quantized tensor": (lambda: quantized(N), REFUSED),
+    "nested tensor": (lambda: nested(1, 2), REFUSED),
     "breaks when read": (Broken, REFUSED),
     "says another length": (lambda: Lies(Y.tolist()), REFUSED),
     "mmap": (lambda: mmap.mmap(-1, N), REFUSED),
@@ -253,8 +261,8 @@ NUMBERS: dict[str, tuple[Any, bool]] = {
     "raw bytes": (lambda: np.zeros((N, 3), "V3"), REFUSED),
     "sparse tensor": (lambda: torch.from_numpy(X).to_sparse(), REFUSED),
     "meta tensor": (lambda: torch.empty(N, 3, device="meta"), REFUSED),
-    "quantized tensor": (lambda: quietly(lambda: torch.quantize_per_tensor(torch.zeros(N, 3), 1.0, 0, torch.quint8)), REFUSED),
-    "nested tensor": (lambda: quietly(lambda: torch.nested.nested_tensor([torch.zeros(3), torch.zeros(2)])), REFUSED),
+    "quantized tensor": (lambda: quantized(N, 3), REFUSED),
+    "nested tensor": (lambda: nested(3, 2), REFUSED),
     "NaN in a tensor": (lambda: torch.from_numpy(cell(np.nan)), REFUSED),
     "infinite half tensor": (lambda: torch.from_numpy(cell(np.inf)).half(), REFUSED),
     "scipy csr": (lambda: __import__("scipy.sparse").sparse.csr_matrix(X), REFUSED),

@@ -96,7 +96,7 @@ def test_other_tables_become_arrays(features, expected):
         (np.array([["a", "b"]]), "type <U1"),
         (np.zeros((2, 2), dtype="M8[s]"), "type datetime64"),
         (torch.zeros((2, 2), dtype=torch.complex64), "features are complex64"),
-        (torch.zeros((2, 2)).to(float8_e4m3fn), "type torch.float8"),
+        (torch.zeros((2, 2)).to(torch.float8_e4m3fn), "type float8"),
         (torch.eye(2).to_sparse(), "sparse or nested tensor"),
         ([[1, 2], [3]], "rows of different lengths"),
         (pd.DataFrame({"a": [1.0], "city": ["Rome"]}), "column 'city'"),

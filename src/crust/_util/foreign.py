@@ -5,12 +5,14 @@ Nothing is cast to nonsense, ignored or waited for: what does not fit is refused
 
 from __future__ import annotations
 
+import errno
 import json
 import mmap
+import os
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Set
-from numbers import Real
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +66,8 @@ def as_array(values: Any, what: str) -> NDArray[Any]:
         raise InputError(
             f"{what} say that they are {len(values)}, but hold {len(found)}: give a list of them", code="ragged"
         )
+    if found.dtype.kind in "US" and isinstance(values, (list, tuple)) and any(isinstance(one, Real) for one in values):
+        raise InputError(f"{what} mix text and numbers: use one of them", code="labels-type")
     if found.dtype.kind == "c":
         raise InputError(f"{what} are complex numbers: give real ones, such as their .real", code="not-numbers")
     return found
@@ -254,18 +258,63 @@ def path_of(value: Any, what: str = "the path") -> Path:
         ...
         crust.errors.InputError: the path is 7: give the name of a file or a folder
     """
-    if not isinstance(value, (str, Path)) or not str(value) or "\0" in str(value):
+    name = os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
+    if not isinstance(name, str) or not name or "\0" in name:
         raise InputError(f"{what} is {value!r:.{LONGEST}}: give the name of a file or a folder", code="bad-path")
-    path = Path(value)
+    path = Path(name)
     try:
         path.exists()
+        os.fsencode(path)
     except (OSError, ValueError) as error:  # too long, in a loop of links, behind a folder that is closed
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        told = "it is no text" if isinstance(error, UnicodeError) else str(error)
+        reason = (getattr(error, "strerror", None) or told).lower()
         raise InputError(f"{what} {path!s:.{LONGEST}} cannot be used: {reason}", code="bad-path") from None
     return path
+
+
+def read_file(path: Path) -> bytes:
+    """The content of a small file; pipes and devices are an OSError, for they would be waited for."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is no file")
+    return path.read_bytes()
 
 
 def check_regular(path: Path) -> None:
     """Refuse pipes and devices, which might never end, and would be waited for."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(f"{path} is a pipe or a device: write its content to a file first", code="not-a-file")
+
+
+def whole_number(value: Any, what: str, least: int) -> int:
+    """Hold that a value is a whole number, and no less than this."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or int(value) < least:
+        raise InputError(
+            f"{what} is {as_typed(value)}, but it must be a whole number of at least {least}", code="whole-number"
+        )
+    return int(value)
+
+
+def as_typed(value: Any) -> str:
+    """A value as a user would have typed it: 3 rather than np.int64(3)."""
+    return f"{value if isinstance(value, Real) else repr(value)!s:.{LONGEST}}"
+
+
+def check_device(device: Any) -> str | None:
+    """Hold that a torch device, or one of its name such as "cuda:1", is there; returns its name."""
+    if device is None or device == "cpu":
+        return device  # type: ignore[no-any-return]  # without torch: importing it takes seconds
+    import torch
+
+    try:
+        checked = torch.device(device)
+        if checked.type == "meta":
+            raise RuntimeError("it holds no values")
+        torch.empty(1, device=checked)
+    except Exception:  # each kind of device has errors of its own
+        available = ["cpu"] + [f"cuda:{i}" for i in range(torch.cuda.device_count())]
+        available += ["mps"] if torch.backends.mps.is_available() else []
+        name = str(device) if isinstance(device, torch.device) else device
+        raise InputError(
+            f"device {name!r} is not there: use {' or '.join(map(repr, available))}", code="missing-device"
+        ) from None
+    return str(checked)

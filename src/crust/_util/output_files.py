@@ -26,7 +26,7 @@ def check_output(
         return
     if path.suffix.lower() not in suffixes:
         raise InputError(f"{option} {path}: the name must end in {' or '.join(suffixes)}", code="file-type")
-    if any(name is not None and _file_of(name).resolve() == path.resolve() for name in inputs):
+    if any(name is not None and os.path.realpath(_file_of(name)) == os.path.realpath(path) for name in inputs):
         raise InputError(
             f"{option} {path} would overwrite what is read: write to another file", code="overwrites-input"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -58,7 +59,8 @@ def check_dataset(dataset: Any) -> None:
     known = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")
     if not known or isinstance(dataset, (str, bytes, bytearray, Mapping, type)) or hasattr(dataset, "toarray"):
         raise InputError(
-            f"a {type(dataset).__name__} is no dataset: give arrays, or a map-style dataset with len() and [i]",
+            f"a {type(dataset).__name__} is no dataset: give arrays, or a map-style dataset with len() and [i]; write "
+            "the examples of a stream to files, or audit it by stored probabilities",
             code="not-a-dataset",
         )
     if len(dataset) == 0:
@@ -210,7 +212,9 @@ def _scalars(values: Any) -> list[Any] | None:
 
 
 def _as_scalar(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") and getattr(value, "size", 1) != 0 else value
+    """The value in an array or a tensor of one; anything else as it is."""
+    shape = getattr(value, "shape", None)
+    return value.item() if hasattr(value, "item") and (shape is None or math.prod(shape) == 1) else value
 
 
 def _equal_values(one: Any, other: Any) -> bool:

@@ -13,8 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from crust._util.atomic_write import make_folder
+from crust._util.foreign import whole_number
 from crust._util.in_words import duration, percent
-from crust._util.torch_modules import check_shape, forward_logits
+from crust._util.torch_modules import check_network, check_shape, forward_logits
 from crust.audit.noise_rate import NoiseRate, noise_rate
 from crust.data import Examples, batches, from_arrays, from_texts, from_tokens
 from crust.data.text import is_text
@@ -104,7 +106,7 @@ class Result:
         if place.config_path.exists():
             raise InputError(f"{place} holds a run already: choose another folder", code="run-exists")
         if self.is_main_process:
-            place.path.mkdir(parents=True, exist_ok=True)
+            make_folder(place.path)
             own: Any = self.model
             if hasattr(own, "save_pretrained"):
                 config: Any = getattr(own, "config", None)
@@ -194,6 +196,7 @@ class Result:
     def predict_proba(self, data: Any, *, batch_size: int = 128) -> NDArray[np.float64]:
         """The probabilities of all classes, in the order of `classes`: (n, classes) in float64."""
         found = self._inputs(data)
+        whole_number(batch_size, "batch_size", 1)
         shape = (self.config.get("inputs") or {}).get("shape")
         if len(found) and shape is not None:
             check_shape(self.model, next(batches(found, np.arange(1), 1))[0], len(self.classes), shape, "the inputs")
@@ -285,6 +288,7 @@ def load(run_dir: str | Path, model: nn.Module | None = None) -> Result:
             )
         shape = tuple(config["inputs"]["shape"])
         model = build_model(config["model"], in_shape=shape, classes=len(config["classes"]))
+    check_network(model)
     named = {} if there else model.state_dict()
     for name in named.keys() - weights.keys():  # save_pretrained writes weights that are tied once
         twin = next((one for one in weights if one in named and named[one].data_ptr() == named[name].data_ptr()), None)

@@ -14,13 +14,24 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crust._util.foreign import as_array, cannot_read, check_tensor, check_text, decoded, is_sequence, numbers_of_frame
+from crust._util.foreign import (
+    as_array,
+    as_typed,
+    cannot_read,
+    check_device,
+    check_tensor,
+    check_text,
+    decoded,
+    is_sequence,
+    numbers_of_frame,
+    whole_number,
+)
 from crust.errors import InputError, choices
 
 if TYPE_CHECKING:
@@ -415,27 +426,6 @@ def check_options(
     )
 
 
-def check_device(device: Any) -> str | None:
-    """Hold that a torch device, or one of its name such as "cuda:1", is there; returns its name."""
-    if device is None or device == "cpu":
-        return device  # type: ignore[no-any-return]  # without torch: importing it takes seconds
-    import torch
-
-    try:
-        checked = torch.device(device)
-        if checked.type == "meta":
-            raise RuntimeError("it holds no values")
-        torch.empty(1, device=checked)
-    except Exception:  # each kind of device has errors of its own
-        available = ["cpu"] + [f"cuda:{i}" for i in range(torch.cuda.device_count())]
-        available += ["mps"] if torch.backends.mps.is_available() else []
-        name = str(device) if isinstance(device, torch.device) else device
-        raise InputError(
-            f"device {name!r} is not there: use {' or '.join(map(repr, available))}", code="missing-device"
-        ) from None
-    return str(checked)
-
-
 def parse_bytes(size: Any, what: str = "the size") -> int:
     """Read an amount of memory.
 
@@ -459,29 +449,16 @@ def parse_bytes(size: Any, what: str = "the size") -> int:
         count = int(float(size))
     if count < 1:
         raise InputError(
-            f"{what} is {_as_typed(size)}, but it must be a number of bytes above 0, or such as '2 GiB'",
+            f"{what} is {as_typed(size)}, but it must be a number of bytes above 0, or such as '2 GiB'",
             code="memory-size",
         )
     return count
 
 
-def whole_number(value: Any, what: str, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise InputError(
-            f"{what} is {_as_typed(value)}, but it must be a whole number of at least {least}", code="whole-number"
-        )
-    return int(value)
-
-
 def _check_epsilon(epsilon: Any) -> float:
     if not isinstance(epsilon, Real) or not 0 < float(epsilon) < 1:
         raise InputError(
-            f"epsilon is {_as_typed(epsilon)}, but it must be a number above 0 and below 1, such as 0.1",
+            f"epsilon is {as_typed(epsilon)}, but it must be a number above 0 and below 1, such as 0.1",
             code="epsilon-range",
         )
     return float(epsilon)
-
-
-def _as_typed(value: Any) -> str:
-    """A value as a user would have typed it: 3 rather than np.int64(3)."""
-    return str(value) if isinstance(value, Real) else repr(value)
