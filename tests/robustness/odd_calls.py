@@ -1,4 +1,4 @@
-"""Calls from Python with options, models, datasets and paths as nobody should give them: what, the call, is it right."""
+"""Calls from Python with odd options, models, datasets and paths, and whether each is right."""
 
 from __future__ import annotations
 

@@ -76,11 +76,11 @@ def theory_command(
         say=(lambda text: None) if quiet else _say,
     )
 
-    from crust._util.atomic_write import write_atomic
+    from crust._util.atomic_write import make_folder, write_atomic
     from crust.theory.plots import diagnosis_plots, write_picture
 
     summary = found.summary()
-    where.mkdir(parents=True, exist_ok=True)
+    make_folder(where)
     write_atomic(where / "theory.json", json.dumps(summary, ensure_ascii=False).encode())
     write_picture(where / "theory.png", summary)
     write_atomic(where / "theory.html", theory_page(summary, diagnosis_plots(summary)).encode())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from crust._util.foreign import as_float32, as_tensor, check_tensor, numbers_of
 from crust.data.examples import Bundle, Examples
 from crust.data.labels import check_classes, encode_labels, one_each
-from crust.data.matrix_io import open_npz, reading
+from crust.data.matrix_io import npz_archive, open_npz, reading
 from crust.errors import InputError
 
 # The names that inputs and labels have in .npz files.
@@ -148,8 +148,7 @@ def like(x: Any, y: Any, encoding: dict[str, Any], where: str) -> Examples:
 
 def _array_names(path: Path) -> dict[str, str]:
     """The arrays of a .npz file, by their names in small letters."""
-    with reading(path), path.open("rb") as file:
-        archive = np.load(file, allow_pickle=False)
+    with reading(path), npz_archive(path) as archive:
         return {name.lower(): name for name in archive.files}
 
 

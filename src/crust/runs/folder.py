@@ -248,7 +248,8 @@ class RunFolder:
         """How far the audit can be trusted, as `crust verify` has found; None where nobody has asked."""
         from crust.audit.accuracy.verified_file import read_verified
 
-        return read_verified(self.verified_path)
+        found = read_verified(self.verified_path)
+        return None if found is None else checked_file("verified", found, str(self.verified_path), "damaged-file")
 
     def review_store(
         self, table: pd.DataFrame, classes: list[Any], path: Path | None = None, *, new: bool = False

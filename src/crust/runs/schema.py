@@ -49,6 +49,29 @@ class _Config(_File):
     data: str | None = None
 
 
+class _Number(_File):
+    kind: Literal["number"]
+    name: str
+    median: FiniteFloat
+    mean: FiniteFloat
+    std: Annotated[FiniteFloat, Field(gt=0)]
+    indicator: bool
+
+
+class _Category(_File):
+    kind: Literal["category"]
+    name: str
+    levels: list[str]
+    indicator: bool
+
+
+class _List(_File):
+    kind: Literal["list"]
+    name: str
+    mean: list[FiniteFloat]
+    std: list[FiniteFloat]
+
+
 class _Encoding(_File):
     """encoding.json."""
 
@@ -62,12 +85,14 @@ class _Encoding(_File):
     tokens: _Tokens | None = None
     folders: dict[str, str] = {}
     resize: int | None = Field(None, ge=1)
-    columns: list[dict[str, Any]] | None = None
+    columns: list[Annotated[_Number | _Category | _List, Field(discriminator="kind")]] | None = None
 
     @model_validator(mode="after")
     def _complete(self) -> _Encoding:
         if self.format == "images" and (len(self.shape) != 3 or (self.mean is None) != (self.std is None)):
             raise ValueError("images have a shape of three sides, and mean and std or none")
+        if self.format == "table" and (self.label_column is None or (self.columns is None) == (self.tokens is None)):
+            raise ValueError("a table has a label_column, and columns or tokens")
         return self
 
 
@@ -78,9 +103,48 @@ class _Line(_File):
     seconds: dict[str, float] = {}
 
 
-def checked_file(kind: Literal["config", "encoding", "history"], found: Any, where: str, code: str) -> Any:
+class _Estimate(_File):
+    value: FiniteFloat
+    low: FiniteFloat
+    high: FiniteFloat
+
+
+class _Point(_File):
+    threshold: FiniteFloat
+    flagged: int
+    precision: _Estimate
+    recall: _Estimate
+
+
+class _Injected(_File):
+    count: int
+    share: FiniteFloat
+    seed: int
+    seconds: FiniteFloat
+
+
+class _Transitions(_File):
+    value: list[list[FiniteFloat]]
+    low: list[list[FiniteFloat]]
+    high: list[list[FiniteFloat]]
+
+
+class _Verified(_File):
+    """verified.json."""
+
+    noise_rate: _Estimate | None
+    transitions: _Transitions | None
+    curve: list[_Point]
+    cut: _Point | None
+    cannot_say: str | None
+    notes: list[str]
+    injected: _Injected
+    classes: list[ClassName] = []
+
+
+def checked_file(kind: Literal["config", "encoding", "history", "verified"], found: Any, where: str, code: str) -> Any:
     """The content of a file, refused in a sentence where code that opens it could not rely on it."""
-    model: Any = {"config": _Config, "encoding": _Encoding, "history": _Line}[kind]
+    model: Any = {"config": _Config, "encoding": _Encoding, "history": _Line, "verified": _Verified}[kind]
     try:
         model.model_validate(found)
     except ValidationError as error:
