@@ -12,7 +12,7 @@ from torch import nn
 
 from crust._util import seeding
 from crust._util.atomic_write import remove_drafts
-from crust.audit.accuracy.estimates_with_intervals import AuditArrays, estimate_accuracy
+from crust.audit.accuracy.estimates_with_intervals import AuditArrays, check_injected, estimate_accuracy
 from crust.audit.accuracy.inject_errors import inject_errors
 from crust.audit.accuracy.verified_file import write_verified
 from crust.audit.noise_rate import noise_rate
@@ -82,6 +82,7 @@ def verify_audit(
     errors = inject_errors(
         audit.error_score, audit.given, audit.suggested, differ if first is None else first, len(classes), rng
     )
+    check_injected(errors)
     with_errors = train.with_labels(errors.labels).subset(errors.kept)
     plain = (
         None

@@ -75,7 +75,7 @@ predict run right.csv -o nothing/x.csv|predict run right.csv --batch-size 0|pred
 predict run nothing.csv|predict run .|predict run fifo.csv|predict run right.npz|predict run images
 predict run other.csv|predict run empty.csv|predict run right.csv -o right.csv|predict run digits
 predict run words.csv|predict run right.csv -o unwritable/x.csv|predict run|predict|verify run --data nothing
-verify run --data fifo|verify run --data other.csv|verify|verify run|review run|review run --export x.txt
+verify run --data fifo|verify run --data other.csv|verify|verify run|review run --export x.txt
 review run --export nothing/x.csv|review run --port 99999|review run --port x|review run --export out.csv
 review run --data nothing --export out.csv|review|apply run|apply run nothing.csv|apply run fifo.csv|apply run .
 apply run right-corrections.csv --move|apply run --move-back|apply run right-corrections.csv -o x.txt
@@ -115,13 +115,14 @@ methods ../../etc/passwd|demo --epochs 0|demo --epochs x|demo --seed -1|demo -o 
 demo extra|demo --seed 99999999999999999999|nothing|trian|--nothing|-q|--version extra|help|train train train
 """
 RIGHT = {
-    "verify run",
     "review run --export out.csv",
     "report --features x.npy --labels right.npz:y -o x.html",
     "reproduce table1 --results right.csv --dry-run",
     "--version extra",
-    "select x.npy -k 5 --address a",
-    "audit run extra",
+    "review run --data nothing --export out.csv",
+    "select right.csv -k 5 --columns a,a",
+    "select right.csv -k 5 --columns=",
+    "theory run --points 99999999999999999999",
 }
 
 

@@ -107,20 +107,22 @@ def words_folder(tmp_path_factory):
 def word_cases():
     for word in odd_words.listed(odd_words.TRAIN_WORDS):
         where = "" if "-o " in word else "-o never"
-        yield pytest.param(f"train right.csv {TRAIN} {where} {word}", id=f"train {word}")
+        yield pytest.param(f"train right.csv {TRAIN} {where} {word}", False, id=f"train {word}")
     for word in odd_words.listed(odd_words.DATA_WORDS):
-        yield pytest.param(f"train {word} {TRAIN} -o never", id=f"train {word}")
+        yield pytest.param(f"train {word} {TRAIN} -o never", False, id=f"train {word}")
     for command, more in odd_words.RUN_COMMANDS.items():
         for word in odd_words.listed(odd_words.RUN_WORDS):
-            yield pytest.param(f"{command} {word} {more} -q", id=f"{command} {word}")
+            yield pytest.param(f"{command} {word} {more} -q", False, id=f"{command} {word}")
     for word in odd_words.listed(odd_words.OTHER_WORDS):
-        yield pytest.param(word.replace("{digits}", "9" * 5000), id=word)
+        quiet = " -q" if word.startswith(("select ", "theory ")) else ""
+        yield pytest.param(word.replace("{digits}", "9" * 5000) + quiet, word in odd_words.RIGHT, id=word)
 
 
-@pytest.mark.parametrize("words", word_cases())
-def test_words(words, words_folder, capsys, monkeypatch):
+@pytest.mark.parametrize(("words", "right"), word_cases())
+def test_words(words, right, words_folder, capsys, monkeypatch):
     monkeypatch.chdir(words_folder)
     monkeypatch.setenv("CRUST_DATA", "nowhere")
     got, said = said_of(words.split(), capsys)
-    assert (got == "done") == (words in odd_words.RIGHT), said
+    if os.geteuid() or ("unreadable" not in words and "unwritable" not in words):  # root may read and write all
+        assert (got == "done") == right, said
     assert not Path("never").exists()

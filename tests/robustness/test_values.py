@@ -52,7 +52,7 @@ LABEL_DOORS = {
     ),
     "find_label_issues": (lambda y: crust.find_label_issues(y, features=X), {}),
     "find_label_issues, pred_probs": (lambda y: crust.find_label_issues(y, P), {"range": REFUSED}),
-    "select": (lambda y: crust.select(X, 4, groups=y), {**ANY_NAME, "range": REFUSED}),
+    "select": (lambda y: crust.select(X, 4, groups=y), ANY_NAME),
     "centrality": (lambda y: crust.centrality(X, y), ANY_NAME),
     "CoresetSampler": (lambda y: crust.CoresetSampler(Items(), y, nn.Linear(3, 2), epochs=2), {"range": REFUSED}),
     "CrustClassifier": (lambda y: crust.CrustClassifier("mlp", **ONE).fit(X, y), {"range": None}),

@@ -104,7 +104,7 @@ def parse_epochs(text: str | None, there: list[int]) -> list[int] | None:
     if text.strip() in ("all", "last"):
         return list(there) if text.strip() == "all" else [there[-1]]
     parts = [part.strip() for part in text.split(",")]
-    if not all(re.fullmatch(r"\d+", part) for part in parts):
+    if not all(re.fullmatch(r"\d{1,9}", part) for part in parts):
         raise InputError(f"--epochs {text} is no list of epochs: write 0,10,40, or all, or last", code="bad-epochs")
     wanted = [int(part) for part in parts]
     for epoch in wanted:
