@@ -189,7 +189,7 @@ PARQUET: dict[str, tuple[Maker, bool]] = {
     "list column": (arrow("c", [[1.0, 2.0]] * N), DONE),
     "struct column": (arrow("c", [{"x": 1.0}] * N), REFUSED),
     "map column": (arrow("c", [[("x", 1)]] * N, pa.map_(pa.string(), pa.int64())), REFUSED),
-    "duration column": (arrow("c", [1] * N, pa.duration("s")), REFUSED),
+    "duration column": (arrow("c", [1] * N, pa.duration("s")), DONE),
     "infinite": (arrow("c", [float("inf")] * N), REFUSED),
     "1e300": (arrow("c", [1e300, 0.0] * (N // 2)), REFUSED),
     "2^64 - 1 labels": (arrow("label", [2**64 - 1, 0] * (N // 2), pa.uint64()), REFUSED),

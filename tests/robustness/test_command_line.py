@@ -28,7 +28,7 @@ DOORS = {
         odd_files.VECTORS,
         "{name}",
         "audit --features {file} --labels ../y.npy -q",
-        {"right.csv": False, "lists.parquet": True},
+        {"right.csv": False, "longdouble.npy": True},
     ),
     "train --labels": (odd_files.LABEL_FILES, "{name}", "train ../d.npz --labels {file} {train} -o r{i}", {}),
     "train --true-labels": (odd_files.LABEL_FILES, "{name}", "train ../d.npz --true-labels {file} {train} -o r{i}", {}),
@@ -82,7 +82,7 @@ def folder(tmp_path_factory):
     assert not [*root.rglob("unpickled"), *root.rglob("evil")], "code has run"
 
 
-@pytest.mark.parametrize(("door", "file", "make", "words", "right"), cases())
+@pytest.mark.parametrize(("door", "file", "make", "words", "right"), [*cases()])
 def test_files(door, file, make, words, right, folder, capsys, monkeypatch):
     place = folder / door.replace(" ", "-")
     place.mkdir(exist_ok=True)
@@ -118,7 +118,7 @@ def word_cases():
         yield pytest.param(word.replace("{digits}", "9" * 5000) + quiet, word in odd_words.RIGHT, id=word)
 
 
-@pytest.mark.parametrize(("words", "right"), word_cases())
+@pytest.mark.parametrize(("words", "right"), [*word_cases()])
 def test_words(words, right, words_folder, capsys, monkeypatch):
     monkeypatch.chdir(words_folder)
     monkeypatch.setenv("CRUST_DATA", "nowhere")

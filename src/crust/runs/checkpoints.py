@@ -15,7 +15,7 @@ from torch import nn
 
 from crust._util import seeding
 from crust.data import Examples, hold_out
-from crust.errors import InputError
+from crust.errors import InputError, choices
 from crust.methods import METHODS
 from crust.models import build_model
 from crust.runs.data import examples_of_spec, load_data, options_of, with_labels
@@ -61,7 +61,7 @@ class Reopened:
                 code="other-data",
             )
         self.method = self.config["method"]
-        kind = METHODS[self.method]
+        kind = METHODS[choices(self.method, METHODS, "method")]
         known = {**self.config["experiment"], **self.config["settings"]}
         self.experiment, self.own = split_settings(known, kind.Settings)
         kept = np.arange(len(train))

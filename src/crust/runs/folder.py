@@ -218,9 +218,9 @@ class RunFolder:
 
     def recipe(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What `crust train` was asked for: options, which name the data, and settings."""
-        from crust.runs.recipe import merge_recipe, read_recipe
+        from crust.runs.recipe import read_recipe, split_recipe
 
-        return merge_recipe(read_recipe(self.recipe_path), {}, {})
+        return split_recipe(read_recipe(self.recipe_path))
 
     def spec(self) -> dict[str, Any]:
         """The specification of a run of `crust reproduce`."""

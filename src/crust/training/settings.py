@@ -22,7 +22,7 @@ class TrainSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    epochs: int = Field(120, ge=1, description="passes over the training set")
+    epochs: int = Field(120, ge=1, le=1_000_000, description="passes over the training set")
     batch_size: int = Field(128, ge=1, description="examples in a step")
     optimizer: Literal["sgd", "adam", "adamw"] = Field("sgd", description="who turns gradients into steps")
     learning_rate: float = Field(0.1, gt=0, description="the highest rate of the run")
