@@ -181,7 +181,11 @@ class CoresetSampler(Sampler[int]):
         self.recorder = Recorder(self.context, self.state, checkpoint_dir=None, history_path=None, identity={})
         fraction = getattr(self.method.settings, "fraction", None)
         share = fraction if isinstance(fraction, float) else 1.0
-        self.length = max(1, round(share * len(self.kept))) if length is None else whole_number(length, "length", 1)
+        self.length = (
+            max(1, round(share * len(self.kept)))
+            if length is None
+            else whole_number(length, "length", 1, "length-range")
+        )
         self.shard = shard
         self.epoch = -1  # that was begun last
         self.selection = Selection(np.arange(len(self.kept)))

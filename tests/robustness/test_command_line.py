@@ -118,6 +118,7 @@ def word_cases():
         yield pytest.param(word.replace("{digits}", "9" * 5000) + quiet, word in odd_words.RIGHT, id=word)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "right"), [*word_cases()])
 def test_words(words, right, words_folder, capsys, monkeypatch):
     monkeypatch.chdir(words_folder)

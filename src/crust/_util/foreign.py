@@ -285,12 +285,10 @@ def check_regular(path: Path) -> None:
         raise InputError(f"{path} is a pipe or a device: write its content to a file first", code="not-a-file")
 
 
-def whole_number(value: Any, what: str, least: int) -> int:
+def whole_number(value: Any, what: str, least: int, code: str = "whole-number") -> int:
     """Hold that a value is a whole number, and no less than this."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or int(value) < least:
-        raise InputError(
-            f"{what} is {as_typed(value)}, but it must be a whole number of at least {least}", code="whole-number"
-        )
+        raise InputError(f"{what} is {as_typed(value)}, but it must be a whole number of at least {least}", code=code)
     return int(value)
 
 

@@ -86,7 +86,7 @@ def estimate_cost(
         True
     """
     for name, value in (("n", n), ("d", d)):
-        if whole_number(value, name, 1) > MOST_POINTS:
+        if whole_number(value, name, 1, "empty") > MOST_POINTS:
             raise InputError(f"{name} is {value}: give at most {MOST_POINTS:,}", code="whole-number")
     checked = check_options(**options)
     sizes = _group_sizes(n, groups)
