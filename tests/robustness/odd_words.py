@@ -117,7 +117,6 @@ demo extra|demo --seed 99999999999999999999|nothing|trian|--nothing|-q|--version
 RIGHT = {
     "review run --export out.csv",
     "report --features x.npy --labels right.npz:y -o x.html",
-    "reproduce table1 --results right.csv --dry-run",
     "--version extra",
     "review run --data nothing --export out.csv",
     "select right.csv -k 5 --columns a,a",
