@@ -30,7 +30,7 @@ Weights = Literal["cluster", "none"]
 
 MEMORISED_GAP = 0.08  # so much oftener right by the given labels on what was trained on, and two standard errors
 HELD_MEMORY = 0.5  # of the passes over held-out examples, which memorise nothing
-LEAST_WORTH = 0.05  # others that are worth less are left out, which also saves their passes
+LEAST_WORTH = 0.15  # others that are worth less are left out, which also saves their passes
 CENTRALITY_SAMPLE = 1024  # 2 in 10,000 choices differ from those by all distances (docs/scale.md)
 BOUND_AT = 0.05  # the noise rate from which on the loss is symmetric cross-entropy as its authors have it
 
@@ -138,7 +138,7 @@ class SizedCoreset:
     are averaged over the passes, so that neither one epoch's whim nor what was memorised last decides.
 
     What the others are worth: among the labels that held-out predictions contradict, the share that is right after
-    all, since the network erred.
+    all, since the network erred; squared, since a wrong label does more harm than a right one does good.
     """
 
     def __init__(self, n: int, memory: float):
@@ -186,7 +186,7 @@ class SizedCoreset:
         self.noise = found if self.noise is None else self.noise.least(found)
         if known is not None:
             self.noise = HeldOutNoise(known, math.inf, 1.0, False, max(known, self.noise.disagreement))
-        self.bound = min(1.0, self.noise.rate / BOUND_AT)
+        self.bound = min(1.0, self.noise.high / BOUND_AT)
 
     def ready(self, epoch: int, epochs: int, select_after: int | None) -> bool:
         """Whether members are chosen from now on, after so many epochs."""
@@ -223,7 +223,7 @@ class SizedCoreset:
             member[order[np.argsort(far[order], kind="stable")][most:]] = False
         self.member = member
         noise = self.noise
-        worth = (noise.disagreement - noise.rate) / noise.disagreement if noise.disagreement > 0 else 0.0
+        worth = ((noise.disagreement - noise.rate) / noise.disagreement) ** 2 if noise.disagreement > 0 else 0.0
         self.worth = worth if worth > LEAST_WORTH else 0.0
 
     def facts(self) -> dict[str, Any]:
