@@ -13,6 +13,7 @@ from crust._util.progress import progress_bar
 from crust.audit.duplicates import duplicates
 from crust.audit.label_quality import balanced, class_factors, issues, label_quality
 from crust.audit.noise_rate import noise_rate
+from crust.audit.reliability import mark
 from crust.data.labels import encode_labels
 from crust.errors import InputError
 
@@ -89,9 +90,9 @@ def find_label_issues(
         same = duplicates([(x, rows)])
         table["duplicate_of"] = np.array([same.get(row, -1) for row in range(len(codes))])
     found = pd.DataFrame(table)
-    rate = noise_rate(found.assign(is_held_out=True), len(classes)).value
-    found["is_label_issue"] = issues(label_quality(p, codes), codes, p.argmax(axis=1), rate)
-    return found
+    rate = noise_rate(found, len(classes)).value
+    found["is_label_issue"] = issues(found["label_quality"].to_numpy(), codes, p.argmax(axis=1), rate)
+    return mark(found)
 
 
 def _one_each(labels: Any) -> Any:
