@@ -1,7 +1,6 @@
 """How well the label quality of one run finds wrong labels, beside cleanlab on cross-validation of the same network.
 
-python -m benchmarks.label_quality --data DIR                     what is missing
-python -m results.generate_pages                                  docs/results/label-quality.md
+python -m benchmarks.label_quality --data DIR
 
 The runs are those of `benchmarks.verify_coverage`, everything by default; cleanlab gets the probabilities of five folds
 of plain training (`erm`, the same network and settings), of full length and of a quarter of the epochs, and ranks by

@@ -2,7 +2,7 @@
 
 python -m benchmarks.verify_coverage --data DIR                   what is missing
 python -m benchmarks.verify_coverage --data DIR --part choose --minutes 8
-python -m results.generate_pages                                  docs/results/verify.md
+python -m benchmarks.verify_coverage --show                       what the lines say
 
 DIR has tables/NAME.csv and mails/NAME.csv. A line a run is added to results/verify.json: noise rate, precision and
 recall at the recommended cut, each with what is true, or why nothing was said. It may be stopped at any moment; a
@@ -24,7 +24,7 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 import crust
-from benchmarks.small_runs import SmallRun, small_runs, train_set
+from benchmarks.small_runs import BY_EXAMPLE, SmallRun, is_knowable, small_runs, train_set
 from crust._util.atomic_write import write_atomic
 from crust.errors import CrustError
 from crust.verification import verify_audit
@@ -73,6 +73,29 @@ def measure(run: SmallRun, data_dir: Path, folder: Path) -> dict[str, Any]:
     return line
 
 
+def show(lines: list[dict[str, Any]]) -> None:
+    """How many intervals hold, by part; noise that nobody can tell from right labels is left out."""
+    kinds = {
+        "default, by class": lambda line: line["network"] == "default" and line["noise"] not in BY_EXAMPLE,
+        "default, by example": lambda line: line["network"] == "default" and line["noise"] in BY_EXAMPLE,
+        "other networks": lambda line: line["network"] != "default",
+    }
+    print("| part | noise, networks | runs | cannot say | of | inside | off by more than 0.15, outside | mean width |")
+    print("|---|---|---|---|---|---|---|---|")
+    for part in ("choose", "confirm"):
+        for kind, fits in kinds.items():
+            here = [e for e in lines if e["part"] == part and fits(e) and is_knowable(e["noise"], e["classes"])]
+            answered = [line["verified"] for line in here if line["verified"] is not None]
+            for name in ("noise_rate", "precision", "recall") if answered else ():
+                said = [one[name] for one in answered if name in one]
+                out = [not one["low"] <= one["true"] <= one["high"] for one in said]
+                far = [missed and abs(one["value"] - one["true"]) > 0.15 for missed, one in zip(out, said, strict=True)]
+                width = np.mean([one["high"] - one["low"] for one in said])
+                cells = [part, kind, len(here), f"{100 * (1 - len(answered) / len(here)):.0f}%", name]
+                cells += [f"{100 * (1 - np.mean(out)):.0f}%", f"{100 * np.mean(far):.0f}%", f"{width:.2f}"]
+                print(f"| {' | '.join(map(str, cells))} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("CRUST_DATA", "data")))
@@ -80,17 +103,20 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--runs", type=Path, default=Path("runs/verify"), help="where runs are kept")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no run after so many")
+    parser.add_argument("--show", action="store_true", help="only print what was measured")
     options = parser.parse_args()
+    lines = json.loads(options.results.read_text()) if options.results.exists() else []
+    if options.show:
+        return show(lines)
     torch.set_num_threads(1)
     begun = time.monotonic()
-    lines = json.loads(options.results.read_text()) if options.results.exists() else []
     done = {line["name"] for line in lines}
     for part in ("choose", "confirm") if options.part is None else (options.part,):
         for run in small_runs(part):
             if run.name in done:
                 continue
             if time.monotonic() - begun > 60 * options.minutes:
-                return
+                return None
             try:
                 lines.append(measure(run, options.data, options.runs / run.name.replace("/", "-")))
             except CrustError as error:
@@ -98,6 +124,7 @@ def main() -> None:
                 continue
             write_atomic(options.results, ("[\n" + ",\n".join(map(json.dumps, lines)) + "\n]\n").encode())
             print(run.name, flush=True)
+    return None
 
 
 if __name__ == "__main__":

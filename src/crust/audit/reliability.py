@@ -149,7 +149,7 @@ def better_method(table: pd.DataFrame, history: Lines, method: str) -> str | Non
         >>> predicted = np.where(rng.random(900) < 0.3, 1 - given, given)
         >>> columns = {"given_label": given, "predicted_label": predicted, "predicted_prob": sure, "is_held_out": True}
         >>> better_method(pd.DataFrame(columns), [], "erm")[:37]
-        'by those held out, 19 to 36 % of the'
+        'by those held out, 22 to 34 % of the'
     """
     rate = noise_rate(table)
     if rate.value is None:
