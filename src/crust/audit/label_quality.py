@@ -148,8 +148,8 @@ def audit_table(
     if held is not None:
         parts[1]["label_quality"] = on_one_scale(*(part["label_quality"].to_numpy() for part in parts))
     table = pd.concat(parts).sort_values("index", ignore_index=True)
-    columns = (table[name].to_numpy() for name in ("label_quality", "given_label", "predicted_label"))
-    table["is_label_issue"] = issues(*columns, noise_rate(table, len(classes)).value)
+    quality, given, predicted = (table[name].to_numpy() for name in ("label_quality", "given_label", "predicted_label"))
+    table["is_label_issue"] = issues(quality, given, predicted, noise_rate(table, len(classes)).value)
     for name in ("given_label", "predicted_label"):
         table[name] = pd.Series(names[table[name].to_numpy()], table.index, dtype=object).infer_objects()
     if same is not None:
