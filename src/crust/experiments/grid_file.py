@@ -32,13 +32,6 @@ def read_grid(path: str | Path, scale: str | None = None, seeds: Iterable[int] |
         path: the file.
         scale: that has what the file does not say; default: the file's own, else `cpu`.
         seeds: in place of the file's.
-
-    Example:
-        >>> import tempfile
-        >>> file = Path(tempfile.mkdtemp()) / "grid.yaml"
-        >>> _ = file.write_text("scale: smoke\\nlabels: symmetric:0.4\\nseeds: 2\\nmethod: [erm, crust]\\n")
-        >>> [(spec["method"], spec["experiment"]["seed"]) for spec in read_grid(file)]
-        [('erm', 0), ('erm', 1), ('crust', 0), ('crust', 1)]
     """
     content, lines = _read_yaml(Path(path))
     blocks = content.pop("runs", None)

@@ -130,12 +130,6 @@ class Stage:
             settings: of this stage.
             part: share of the epoch's steps that are done.
             steps: of the stage that are done, which the warm-up goes by; None: it is over.
-
-        Example:
-            >>> from crust.training.settings import TrainSettings
-            >>> stage = Stage(factors=((0.5, 0.1),))
-            >>> [round(stage.rate_at(epoch, TrainSettings(epochs=4)), 3) for epoch in range(4)]
-            [0.1, 0.1, 0.01, 0.01]
         """
         if self.factors is not None:
             passed = [factor for share, factor in self.factors if epoch >= round(share * settings.epochs)]

@@ -27,11 +27,6 @@ def differing(specs: Sequence[Mapping[str, Any]], scales: Iterable[str] = SCALES
     Args:
         specs: of the runs; those that are not whole have no words.
         scales: that come into question.
-
-    Example:
-        >>> some = make("crust", "true", scale="smoke", fraction=0.3, epochs=2), make("erm", "true", scale="smoke")
-        >>> differing(some)
-        ('smoke', ['epochs=2 fraction=0.3', ''])
     """
     found = {scale: [_unusual(spec, scale) for spec in specs] for scale in scales}
     best = min(found, key=lambda scale: sum(map(len, found[scale])))
