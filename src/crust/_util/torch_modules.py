@@ -241,13 +241,7 @@ def _last_names(names: Mapping[str, nn.Module]) -> str:
 
 
 def check_outputs(model: nn.Module, sample: Any, classes: int) -> None:
-    """Make sure that a network takes the data and gives one output a class; else say in one sentence what is wrong.
-
-    Args:
-        model: the network; nothing in it changes.
-        sample: a batch of a few examples.
-        classes: how many outputs it must have; 1 for a scalar output.
-    """
+    """Make sure that a network takes the data and gives one output a class; else say in one sentence what is wrong."""
     first = next(iter(sample.values())) if isinstance(sample, Mapping) else sample
     n = len(first)
     with evaluating(model):
@@ -277,15 +271,7 @@ def check_outputs(model: nn.Module, sample: Any, classes: int) -> None:
 
 
 def check_shape(model: nn.Module, sample: Any, classes: int, shape: Iterable[int], what: str) -> None:
-    """Inputs of another shape than those trained on are fine where the network takes them, as some do any images.
-
-    Args:
-        model: the network; nothing in it changes.
-        sample: a batch of them.
-        classes: how many there are.
-        shape: of one that was trained on; () where it has none.
-        what: what to call them.
-    """
+    """Inputs of another shape than those trained on are fine where the network takes them, as some do any images."""
     found, trained = tuple(getattr(sample, "shape", ()))[1:], tuple(shape)
     if not found or not trained or found == trained:
         return

@@ -206,7 +206,6 @@ TAIL_BYTES = 1024
 WINDOWS = os.name == "nt"
 AFTER, EVERY = 2.0, 10.0  # seconds until the first word on a large folder, and between the others
 
-log = logging.getLogger("crust.data")
 
 
 class FolderImages:

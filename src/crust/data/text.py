@@ -141,10 +141,6 @@ def is_text(values: Any) -> bool:
 def check_texts(values: Any, where: str = "") -> list[str]:
     """The texts as a list of strings, none of them missing.
 
-    Args:
-        values: texts as `is_text` knows them.
-        where: where they are, for an error message.
-
     Example:
         >>> check_texts(["a", None])
         Traceback (most recent call last):

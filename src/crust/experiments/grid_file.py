@@ -27,11 +27,6 @@ def read_grid(path: str | Path, scale: str | None = None, seeds: Iterable[int] |
 
     What stands at the top holds for all; under `runs` there may be several blocks with more, or something else. Within
     a block each list is multiplied out with each other.
-
-    Args:
-        path: the file.
-        scale: that has what the file does not say; default: the file's own, else `cpu`.
-        seeds: in place of the file's.
     """
     content, lines = _read_yaml(Path(path))
     blocks = content.pop("runs", None)

@@ -120,10 +120,6 @@ class D2L(Method):
 def lid(points: NDArray[Any], neighbours: int) -> NDArray[np.float64]:
     """The local intrinsic dimensionality of each point by maximum likelihood: -k / sum of ln(r_j / r_k).
 
-    Args:
-        points: (n, d).
-        neighbours: k; fewer where there are fewer other points.
-
     Returns:
         One number a point; nan where all its neighbours are copies of it, or where there are no two neighbours.
 

@@ -55,13 +55,6 @@ def divided_loss(logits: Tensor, target: Tensor, labelled: Tensor, share: float,
 
     Both means are over as many rows as belong to the part on average, not over those that are in this batch: a part
     of one row does not count as much as one of a hundred, and an empty one is zero.
-
-    Args:
-        logits: of the mixed inputs.
-        target: mixed in the same way.
-        labelled: rows whose larger share has a label.
-        share: of the labelled in all data.
-        unlabelled_weight: of the squared error.
     """
     logs = F.log_softmax(logits, dim=1)
     rows, part = len(labelled), labelled.to(logits.dtype)

@@ -301,11 +301,7 @@ class RunFolder:
             self.release()
 
     def what_is_there(self, changed: Sequence[str] = ()) -> str | None:
-        """The run that stands in the way of a new one, in a sentence; None where nothing of one was saved.
-
-        Args:
-            changed: in which settings it differs from the new one.
-        """
+        """The run that stands in the way of a new one, in a sentence; None where nothing of one was saved."""
         from crust.training import checkpoint
 
         saved, quoted = checkpoint.numbered(self.checkpoint_dir), shlex.quote(str(self))

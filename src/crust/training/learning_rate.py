@@ -12,12 +12,7 @@ FIRST, LAST = 1 / 25, 1 / 250_000  # of the highest rate: where one cycle begins
 
 
 def schedule_factor(schedule: Schedule, progress: float) -> float:
-    """What the highest rate is multiplied by, at a share of the stage; milestones fall by epochs (`TrainSettings`).
-
-    Args:
-        schedule: its name.
-        progress: from 0, before the first step, to 1, after the last one.
-    """
+    """What the highest rate is multiplied by, at a share of the stage; milestones fall by epochs (`TrainSettings`)."""
     if schedule == "cosine":
         return _between(1.0, 0.0, progress)
     if schedule == "linear":

@@ -70,13 +70,7 @@ def anchor_T(P: NDArray[np.floating], q: float | None = 0.97) -> NDArray[np.floa
 
 
 def corrected_nll(logits: Tensor, T: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Cross-entropy of the noisy label when the prediction has gone through the noise: -log (p T)_y.
-
-    Args:
-        logits: of the network, which speaks of true labels.
-        T: P(given | true), a row a true class.
-        y: the given labels.
-        weight: multiplies each loss.
+    """Cross-entropy of the noisy label when the prediction has gone through the noise T, P(given | true): -log (p T)_y.
 
     Reference:
         Patrini et al.: Making Deep Neural Networks Robust to Label Noise: a Loss Correction Approach, CVPR 2017.

@@ -42,10 +42,6 @@ def expected_agreement(rate: float, classes: int) -> float:
 def rate_from_agreement(agreement: float, classes: int) -> float:
     """The smallest noise rate, in steps of 0.001, at which no more agreement than this is expected.
 
-    Args:
-        agreement: the share of held-out examples whose prediction is their label.
-        classes: how many there are.
-
     Returns:
         The rate; below the agreement of blind guessing that of labels which say nothing, 1 - 1/classes.
     """

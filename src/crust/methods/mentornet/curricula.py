@@ -37,12 +37,7 @@ def linear(difference: Tensor) -> Tensor:
 
 
 def predefined(difference: Tensor, time: Tensor) -> Tensor:
-    """The predefined curriculum: everyone, then self-paced, in the end linear.
-
-    Args:
-        difference: loss minus threshold.
-        time: hundredths of the training, 0 to 99.
-    """
+    """The predefined curriculum over time from 0 to 99: everyone, then self-paced, in the end linear."""
     later = torch.where(time < FIRST_SOFT, self_paced(difference), linear(difference))
     return torch.where(time <= LAST_FREE, torch.ones_like(difference), later)
 
