@@ -207,7 +207,6 @@ WINDOWS = os.name == "nt"
 AFTER, EVERY = 2.0, 10.0  # seconds until the first word on a large folder, and between the others
 
 
-
 class FolderImages:
     """A dataset of image files as uint8 tensors of one size: whole and centred, or, augmenting, random crops.
 
