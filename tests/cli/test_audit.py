@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import yaml
 from tests.cli.common import call
+from tests.refusals import refused
 
 import crust
 
@@ -176,9 +177,10 @@ def test_a_run_of_an_earlier_version_is_refused_in_one_sentence(here, capsys):
     table.rename(columns=old).to_parquet("run/audit.parquet")
     (here / "run/calibration.json").write_text("{}")
     (here / "c.csv").write_text("index,corrected\n0,1\n")
-    for words in ("audit run", "report run", "verify run", "review run --no-open", "apply run c.csv", "theory run"):
+    commands = ("audit run", "report run", "verify run", "review run --no-open", "apply run c.csv", "theory run")
+    for words in (*commands, "train --resume -o run", "predict run digits"):
         assert call(words) == 2, words
         shown = capsys.readouterr().err
-        assert shown == "crust: the run in run is of an earlier version of crust: train it again\n", words
-    with pytest.raises(crust.InputError, match="earlier version of crust: train it again"):
+        assert shown == "crust: the run in run is of an earlier version of crust: train again, into another folder\n"
+    with refused("old-run"):
         crust.load("run")

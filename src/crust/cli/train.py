@@ -218,6 +218,11 @@ def _recipe_of(folder: Path | None, resume: bool, data: str | None) -> dict[str,
         raise InputError("--resume does not know which run: name its folder with -o", code="no-run")
     run = RunFolder(folder)
     if run.recipe_path.is_file():
+        try:
+            run.config()
+        except InputError as error:  # one that is damaged is made anew
+            if error.code == "old-run":
+                raise
         return recipes.read_recipe(run.recipe_path)
     if data is None:
         raise InputError(

@@ -129,7 +129,9 @@ class RunFolder:
 
     def _refuse_earlier_version(self, config: dict[str, Any]) -> None:
         if "drops" in (config.get("experiment") or {}):  # what lr_milestones was called
-            raise InputError(f"the run in {self} is of an earlier version of crust: train it again", code="old-run")
+            raise InputError(
+                f"the run in {self} is of an earlier version of crust: train again, into another folder", code="old-run"
+            )
 
     def audit(self) -> tuple[pd.DataFrame, list[Any]]:
         """The audit's table that a finished run has left, and the classes in the order of their numbers."""
