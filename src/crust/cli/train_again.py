@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from crust.runs.folder import RunFolder
 
 FLAGS = ("epochs", "batch_size", "optimizer", "learning_rate", "seed", "mixed_precision", "fraction")  # others: --set
-CARRIED_OUT = ("stop_after", "keep_every", "workers", "eval_batch_size")  # how a run is carried out, not what it is
+# How a run is carried out, not what it is.
+CARRIED_OUT = ("stop_after", "keep_every", "workers", "eval_batch_size", "device")
 
 
 def train_again_command(run: RunFolder, data: Any, options: dict[str, Any], n: int, labels: Any = None) -> str:
