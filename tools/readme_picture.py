@@ -38,8 +38,8 @@ axes = figure.add_subplot(grid[:, :5])
 for method, colour, name in (("erm", GREY, "plain training"), ("crust", GREEN, "crust")):
     curve = 100 * np.array(results[method].history["test_accuracy"])
     axes.plot(np.arange(1, len(curve) + 1), curve, color=colour, linewidth=2.2)
-    axes.annotate(f"{name}  {curve[-1]:.0f}%", (len(curve), curve[-1]), (-4, -14), textcoords="offset points",
-                  ha="right", color=colour, weight="bold")  # fmt: skip
+    axes.annotate(f"{name}  {curve[-1]:.0f}%", (len(curve), curve[-1]), (-2, -19), textcoords="offset points",
+                  ha="right", color=colour, weight="bold", bbox={"fc": "white", "ec": "none", "pad": 1})  # fmt: skip
 axes.set(ylim=(0, 100), xlim=(1, 40))
 axes.set_xlabel("epoch", color=INK)
 axes.set_title("Accuracy on right labels, in %", loc="left", fontsize=10.5, color=INK)
