@@ -74,13 +74,14 @@ def text_table(
         footer: a last row below a line.
     """
     from rich import box
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", show_footer=bool(footer))
     cells = [[visible(cell) for cell in row] for row in rows]
-    widths = [max(len(visible(head)), *(len(row[i]) for row in cells), 0) for i, head in enumerate(heads)]
+    widths = [max(cell_len(visible(head)), *(cell_len(row[i]) for row in cells), 0) for i, head in enumerate(heads)]
     kept = {i for i, head in enumerate(heads) if head not in cut}
 
     def room() -> int:
