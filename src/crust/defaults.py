@@ -21,6 +21,7 @@ DECIDED = ("epochs", "batch_size", "optimizer", "learning_rate", "weight_decay",
 SMALL_SIDE = 24  # pixels: a ResNet halves them twice, and little would be left
 LARGE_SIDE = 96  # beyond, a network that begins with a stride
 NETWORKS = ((3_000, "small_cnn"), (15_000, "resnet8"), (40_000, "resnet14"))  # up to so many images; then resnet32
+FEW_TEXTS = 3_000  # below, counted words tell more than a network learns of them
 FEW_IMAGES = 5_000  # below, a network that has seen others knows more than one can learn from these
 SGD_RATE = 0.02  # from here on a rate without an optimizer is one of SGD: Adam's are smaller
 
@@ -40,7 +41,7 @@ class _Length:
 LENGTHS: dict[Form, _Length] = {
     "images": _Length(6_000, 30, 60),
     "table": _Length(4_000, 10, 100),
-    "text": _Length(1_500, 5, 30),
+    "text": _Length(200, 5, 30),
     "inputs": _Length(3_000, 10, 60),
 }
 BATCHES = ((300, 16), (2_000, 32), (10_000, 64))  # up to so many examples; then 128
@@ -98,7 +99,7 @@ def choose(
 
 
 def advice(kind: str, shape: Sequence[int], n: int, model: str | None) -> str | None:
-    """A line for those with few images, for whom a network that has learnt from others would know more.
+    """A line for those with few images or texts, for whom other features would tell more.
 
     Example:
         >>> advice("images", (3, 48, 48), 500, "small_cnn")[:62]
@@ -106,6 +107,11 @@ def advice(kind: str, shape: Sequence[int], n: int, model: str | None) -> str | 
         >>> advice("features", (8,), 500, "mlp") is None
         True
     """
+    if kind == "tokens" and n < FEW_TEXTS and model is not None:
+        return (
+            f"{n:,} texts are few: TF-IDF features often tell more than a network that is trained on words from "
+            'scratch; "Few texts" in docs/text.md says how'
+        )
     colours = len(shape) == 3 and shape[0] == 3 and min(shape[1:]) >= SMALL_SIDE  # digits are no photographs
     if not colours or n >= FEW_IMAGES or model is None:
         return None

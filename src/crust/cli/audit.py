@@ -155,6 +155,7 @@ def print_audit(table: Any, classes: list[Any], top: int, found: dict[str, Any] 
     from rich.console import Console
 
     from crust.audit import class_summary, conflicting_duplicates, estimate_noise_matrix, noise_rate
+    from crust.audit.reliability import warning_of
 
     position = {name: i for i, name in enumerate(classes)}
     given, better = (table[name].map(position).to_numpy() for name in ("given_label", "predicted_label"))
@@ -164,6 +165,9 @@ def print_audit(table: Any, classes: list[Any], top: int, found: dict[str, Any] 
         console.print(_worst_table(table.head(top)))
     console.print(f"{percent(rate)} of {len(table):,} labels differ from the predicted ones", soft_wrap=True)
     console.print(noise_rate(table, len(classes), found).sentence(), soft_wrap=True)
+    warning = warning_of(table)
+    if warning is not None:
+        console.print(visible(warning), soft_wrap=True, markup=False)
     if found is not None:
         for line in verified_lines(found):
             console.print(line, soft_wrap=True, markup=False)

@@ -79,6 +79,7 @@ def serve(
 ) -> None:
     """Serve the page until Ctrl-C."""
     from crust.audit.noise_rate import noise_rate
+    from crust.audit.reliability import warning_of
     from crust.review import ReviewServer
     from crust.runs.data import looks_or_reason
 
@@ -96,6 +97,8 @@ def serve(
         typer.echo(f"open: {server.link}")
         if not quiet:
             typer.echo(noise_rate(table, len(classes), verified).sentence())
+            for line in filter(None, [warning_of(table)]):
+                typer.echo(line)
             typer.echo(f"as {name}; every decision is kept in {server.store.path}; Ctrl-C ends it")
         try:
             if not no_open:

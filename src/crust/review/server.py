@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
+from crust.audit.reliability import warning_of
 from crust.errors import CrustError, InputError
 from crust.report.document import as_json, read_together
 from crust.report.payload import SCALE, pack
@@ -101,6 +102,7 @@ class ReviewServer(ThreadingHTTPServer):
         self.indices = frozenset(table["index"].tolist())
         # Images are asked for one by one; rows are in the page already, to be searched.
         packed = pack(table, classes, looks if looks is not None and looks.columns else None)
+        packed["warning"] = warning_of(table)
         packed["least"] = None if least is None else round(least * SCALE)
         self.files = _files(packed, who, name, looks)
         try:
