@@ -38,6 +38,7 @@ def summary(result: Result, options: dict[str, Any], seconds: float) -> dict[str
         "examples": len(table),
         "label_issues": int(table["is_label_issue"].sum()),
         "noise_rate": vars(result.noise_rate()),
+        "warnings": result.warnings(),
         "passes": (lines[-1].get("passes") or {}) if lines else {},
         "seconds": round(seconds, 3),
     }
