@@ -198,6 +198,11 @@ def test_the_classifier_chooses_and_says_the_same(capsys):
     assert capsys.readouterr().err.partition("\n")[0] == said
 
 
+def test_few_rows_are_held_back_more():
+    assert chosen(400).settings["weight_decay"] > chosen(3000).settings["weight_decay"]
+    assert defaults.choose("images", IMAGES, 400).settings["weight_decay"] == 0.05
+
+
 def test_texts_are_short_runs_and_few_are_told_of_other_features():
     assert "TF-IDF" in defaults.advice("tokens", (32769,), 800, "text")
     assert defaults.advice("tokens", (32769,), 8000, "text") is None

@@ -48,6 +48,7 @@ BATCHES = ((300, 16), (2_000, 32), (10_000, 64))  # up to so many examples; then
 RATE: dict[Form, float] = {"images": 0.001, "table": 0.003, "text": 0.001, "inputs": 0.001}  # of Adam and AdamW
 SHORT, FASTEST = 1_000, 0.01  # in a run of fewer updates the rate is larger, up to this one
 DECAY: dict[Form, float] = {"images": 0.05, "table": 0.6, "text": 0.01, "inputs": 0.01}  # of AdamW, times the rate
+FEW_ROWS, FEW_DECAY = 1_000, 2.0  # of a table: fewer are memorised sooner, wrong labels with them
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,8 @@ def _settings(form: Form, n: int, network: str | None, given: Mapping[str, Any])
         short = max(1.0, SHORT / (epochs * math.ceil(n / batch_size)))
         rate = round(min(FASTEST, rate * short), 4)
     found = {**common, "learning_rate": rate, "schedule": "milestones" if falls else "cosine"}
-    return {**found, "weight_decay": DECAY[form]} if optimizer == "adamw" else found
+    decay = FEW_DECAY if form == "table" and n < FEW_ROWS else DECAY[form]
+    return {**found, "weight_decay": decay} if optimizer == "adamw" else found
 
 
 def _size(form: Form, shape: Sequence[int], n: int) -> str:

@@ -87,7 +87,7 @@ def serve(
     verified = run.verified()
     cut = (verified or {}).get("cut")
     least = None if cut is None else cut["threshold"]
-    looks, reason = looks_or_reason(run, table, data, data_dir)
+    looks, reason = looks_or_reason(run, table, data, data_dir, apart=True)
     options: dict[str, Any] = {"who": name, "port": port, "name": run.path.resolve().name, "least": least}
     # The database is made once the port is ours: a start that fails leaves nothing behind.
     server = ReviewServer(lambda: run.review_store(table, classes, new=True), table, classes, looks, **options)

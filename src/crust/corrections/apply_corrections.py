@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from crust._util.atomic_write import remove_drafts
+from crust._util.foreign import path_of
 from crust._util.output_files import check_output, write_table
 from crust.corrections.corrected_labels import SUFFIXES, corrected_labels, read_corrections
 from crust.corrections.move_image_files import any_done, do_moves, done, plan_moves, read_moves, write_moves
@@ -87,6 +88,8 @@ def apply_corrections(
     table, classes = folder.audit()
     options = data_options(folder, data, data_dir)
     form = corrected_form(options)
+    if corrections is not None:
+        corrections = path_of(corrections, "corrections")
     if move and form != "folder":
         raise InputError(
             "only images in class folders can be moved: leave out move to get a file of corrected labels",
@@ -140,7 +143,7 @@ def move_files_back(
         raise InputError(
             f"the run in {folder} was not trained on an image folder: there is nothing to move back", code="not-movable"
         )
-    path = folder.moves_path if moves is None else Path(moves)
+    path = folder.moves_path if moves is None else path_of(moves, "moves")
     backwards = [one.back() for one in read_moves(path)]
     with folder.claimed():
         now, before = do_moves(train_root(Path(options["data"])), backwards, _counted(progress, len(backwards)))
@@ -187,7 +190,7 @@ def _place(
 ) -> Path:
     suffix = {"folder": ".csv", "labels": ".csv"}.get(form) or Path(str(options["data"])).suffix
     usual = run.moves_path if form == "folder" else run.corrected_path(suffix)
-    place = usual if output is None else Path(output)
+    place = usual if output is None else path_of(output, "output")
     allowed = (".csv", ".parquet") if form == "labels" else (suffix.lower(),)
     inputs = [options.get(name) for name in ("data", "test", "labels", "true_labels")]
     kind, _, matrix = str(options.get("noise") or "").partition(":")
