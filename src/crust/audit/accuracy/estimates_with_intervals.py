@@ -225,9 +225,9 @@ def _draws(
     rate = np.maximum(RATES, LEAST)
     # Injected labels that are right by accident stand where right ones do.
     right = np.minimum(0.5, errors.p_injected_is_true * np.maximum(0, RATES - len(errors.dropped) / n))
-    there = share[..., np.minimum((places * len(PLACES)).astype(np.int64), len(PLACES) - 1)]
-    odds = (1 - right)[:, None] * there / rate[:, None] + right[:, None] * (1 - there) / (1 - rate)[:, None]
-    logs = WORTH * np.log(odds + 1e-9).sum(axis=-1) + logs + np.log(SUREST_PRIOR)[:, None]
+    there = np.bincount(np.minimum((places * len(PLACES)).astype(np.int64), len(PLACES) - 1), minlength=len(PLACES))
+    odds = (1 - right)[:, None] * share / rate[:, None] + right[:, None] * (1 - share) / (1 - rate)[:, None]
+    logs = WORTH * np.log(odds + 1e-9) @ there + logs + np.log(SUREST_PRIOR)[:, None]
     logs -= 0.5 * (((np.log(STEEP) - STEEP_LOG) / STEEP_SPREAD) ** 2)[:, None, None]
     weights = np.where(np.isfinite(share[..., 0]), np.exp(logs - np.nanmax(logs)), 0.0).ravel()
     k, surest, at = np.unravel_index(rng.choice(weights.size, DRAWS, p=weights / weights.sum()), logs.shape)
