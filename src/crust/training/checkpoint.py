@@ -32,13 +32,6 @@ def flatten(state: Any, prefix: str, tensors: dict[str, torch.Tensor], copy: boo
 
     Copies, since arrays may be read-only, and tied weights share memory, which safetensors refuses; without `copy` only
     what is small, read-only or on another device.
-
-    Example:
-        >>> found = {}
-        >>> flatten({"a": [1, np.zeros(2)]}, "m", found)
-        {'a': [1, {'$tensor': 'm.a.1', 'numpy': True}]}
-        >>> list(found)
-        ['m.a.1']
     """
     if isinstance(state, torch.Tensor | np.ndarray):
         while prefix in tensors:  # {"a.b": ...} beside {"a": {"b": ...}}
