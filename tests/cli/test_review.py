@@ -98,7 +98,10 @@ def test_a_port_in_use_leaves_nothing_behind(tmp_path, capsys):
     ("statement", "pattern"),
     [
         ("DROP TABLE decisions", r"review.sqlite has lost tables of the review"),
-        ("INSERT INTO decisions VALUES (999, 1, 'relabel', 0, 'a', '')", "a decision about example 999, which this"),
+        (
+            "INSERT INTO decisions (example, version, kind, label, who, at) VALUES (999, 1, 'relabel', 0, 'a', '')",
+            "a decision about example 999, which this",
+        ),
         ("UPDATE decisions SET label = 77", "about example 3 with the class number 77, which this audit does not have"),
     ],
 )
