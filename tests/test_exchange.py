@@ -179,8 +179,8 @@ def test_fiftyone_there_and_back(table, tmp_path):
         ('[{"data": {"text": "a"}, "annotations": [{"result": [{"type": "choices", "value": {"choices": ["x"]}}]}]}]',
          "unknown-example"),
         ('{"labels": {"no such image": "cat"}}', "unknown-example"),
-        ('[{"data": {"crust_index": 99}, "annotations": [{"result": [{"type": "choices", '
-         '"value": {"choices": ["cat"]}}]}]}]', "unknown-example"),
+        ('[{"annotations": [{"result": [{"type": "choices", "value": {"choices": ["cat"]}}]}], "data": {"crust_index": 9999}}]',
+         "unknown-example"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_refused(table, tmp_path, text, code):

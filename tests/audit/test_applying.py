@@ -186,7 +186,7 @@ def test_what_is_excluded_is_left_out(tmp_path):
     table = audit_of(["cat", "dog", "cat", "dog"])
     made = [
         Decision(0, 1, "relabel", 1, "first", ""),
-        Decision(2, 1, "exclude", None, "first", "", "unreadable", "see, the \"lens\""),
+        Decision(2, 1, "exclude", None, "first", "", "unreadable", 'see, the "lens"'),
     ]
     found = decisions_table(made, table, CLASSES)
     assert found[["reason", "note"]].values.tolist() == [[None, None], ["unreadable", 'see, the "lens"']]
@@ -203,7 +203,9 @@ def test_what_is_excluded_is_left_out(tmp_path):
     pd.read_csv(tmp_path / "t.csv").to_parquet(tmp_path / "t.parquet")
     apply_to_table(tmp_path / "t.parquet", tmp_path / "new.parquet", "label", changes, table, CLASSES, [2, 3])
     assert pd.read_parquet(tmp_path / "new.parquet").values.tolist() == [[1, "dog"], [2, "dog"]]
-    np.savez(tmp_path / "t.npz", x=np.arange(8).reshape(4, 2), y=np.array(["cat", "dog", "cat", "dog"]), other=np.ones(3))
+    np.savez(
+        tmp_path / "t.npz", x=np.arange(8).reshape(4, 2), y=np.array(["cat", "dog", "cat", "dog"]), other=np.ones(3)
+    )
     apply_to_npz(tmp_path / "t.npz", tmp_path / "new.npz", changes, table, CLASSES, left_out)
     with np.load(tmp_path / "new.npz") as new:
         assert new["x"].tolist() == [[0, 1], [2, 3], [6, 7]]

@@ -18,7 +18,10 @@ def test_ten_relabelled_are_found_again(open_page, tmp_path, table):
         for _ in ten:
             page.keyboard.press("Enter")
         settled(page, 10, ".relabel")
-        assert page.inner_text("#progress") == f"10 of {len(suspects(table))} suspects decided, {len(suspects(table)) - 10} left; you are first"
+        assert (
+            page.inner_text("#progress")
+            == f"10 of {len(suspects(table))} suspects decided, {len(suspects(table)) - 10} left; you are first"
+        )
         page.context.close()
     with serving(tmp_path, table, who="second") as server:
         expected = {i: ("relabel", CLASSES.index(table["predicted_label"][i])) for i in ten}

@@ -140,7 +140,7 @@ def test_counts_agree_on_page_and_terminal_and_names_are_whole(here, capsys):
 
 def test_bad_input_is_one_sentence(here, capsys):
     said(capsys, "audit texts.csv", r"texts.csv has no column predicted_label \(it has body, label\)")
-    said(capsys, "review nowhere.csv", "there is no folder or table nowhere.csv")
+    said(capsys, "review nowhere.csv", "there is no table nowhere.csv")
     said(capsys, "report f.npy", "is no table of label issues: give a file ending in .csv")
     said(capsys, "report mine.csv --show here", "there is no file here: check the path")
     Path("photos").mkdir()
@@ -179,7 +179,9 @@ def test_a_review_of_a_table_ends_from_the_page_or_the_terminal(here, tmp_path):
     server = Server(tmp_path / "mine.csv", "--as", "first")
     assert server.ask("data")["next"] == [f"crust apply {tmp_path}/mine.csv"]
     assert server.ask("map")["xy"] is None
-    server.ask("decide", {"changes": [[3, 0, "exclude", None, "no class fits", "a note"], [4, 0, None, None, None, "b"]]})
+    server.ask(
+        "decide", {"changes": [[3, 0, "exclude", None, "no class fits", "a note"], [4, 0, None, None, None, "b"]]}
+    )
     server.ask("finish", {})
     out, err = server.process.communicate(timeout=20)
     assert server.process.returncode == 0, err
@@ -239,7 +241,9 @@ def test_a_result_is_reported_and_reviewed(here, tmp_path):
     assert packed(page)["columns"] == ["x", "y"]
     assert packed(page)["xy"]
     with redirect_stdout(io.StringIO()):
-        found = result.review(show=x, store=tmp_path / "r.sqlite", browser=False, on_start=lambda server: server.finish())
+        found = result.review(
+            show=x, store=tmp_path / "r.sqlite", browser=False, on_start=lambda server: server.finish()
+        )
     assert len(found) == 0
     kept = crust.fit("mlp", (x, y), method="erm", epochs=1, batch_size=32, progress=False, run_dir=tmp_path / "run")
     assert kept.report() == tmp_path / "run" / "report.html"

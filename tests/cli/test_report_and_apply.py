@@ -88,7 +88,9 @@ def test_a_report_without_the_data_says_so(here, capsys):
     (here / "images/cat").mkdir(parents=True)
     assert call("report images-run -o page.html") == 0
     out = capsys.readouterr().out
-    assert re.search(r"without pictures or rows: none of the 40 names leads to an image below .*, such as cat/00.png", out)
+    assert re.search(
+        r"without pictures or rows: none of the 40 names leads to an image below .*, such as cat/00.png", out
+    )
     assert packed("page.html")["pictures"] == {}
     text = (here / "table.csv").read_text()
     head, *lines = text.splitlines()

@@ -1,7 +1,7 @@
 "use strict";
 // The map: every example a point, drawn pixel by pixel, so that a hundred thousand move smoothly without any library.
 
-const PALETTE = ["#1d6fb8", "#b45309", "#3f7d20", "#9a3fa0", "#b42318", "#00838f", "#7a6a00", "#5b5bd6", "#c2417c", "#4d6b2f", "#8a5a3c", "#52606d"];
+const PALETTE = ["#175f9e", "#b45309", "#3f7d20", "#9a3fa0", "#b42318", "#00838f", "#7a6a00", "#5b5bd6", "#c2417c", "#4d6b2f", "#8a5a3c", "#52606d"];
 const PALETTE_DARK = ["#6cb6f5", "#f0a255", "#8fce6a", "#d79bf0", "#ff9a8d", "#5cd0da", "#d9c94a", "#a9a9ff", "#f58fbb", "#b4d08a", "#d6a883", "#a3adb8"];
 const LEGEND = 12; // classes with a colour of their own
 
@@ -16,13 +16,14 @@ function startMap(data, root, { select, shown }) {
   const said = root.querySelector("[role=status]");
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const n = data.count;
-  const order = new Uint32Array(n); // good ones first, so that suspects lie on top
-  for (let i = 0; i < n; i += 1) order[i] = n - 1 - i;
   const view = { x: 0, y: 0, scale: 1 }; // the corner of the window in units of the map, and how often it is enlarged
   const colours = new Uint32Array(n);
   let picked = null; // positions
   let lasso = null; // points of the line that is being drawn, in pixels
   let pixels = null;
+  let paper = 0;
+  let soft = 0;
+  const place = { x: 0, y: 0, unit: 1 }; // of the map in the canvas
   let waiting = false;
   let frames = 0;
 
@@ -33,6 +34,8 @@ function startMap(data, root, { select, shown }) {
   const style = (name) => window.getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   function paint() {
+    paper = abgr(style("--card"));
+    soft = abgr(dark.matches ? "#3a444f" : "#dfe4ea");
     const palette = dark.matches ? PALETTE_DARK : PALETTE;
     const by = colour.value;
     if (by === "quality") {
@@ -90,34 +93,41 @@ function startMap(data, root, { select, shown }) {
     window.requestAnimationFrame(draw);
   }
 
+  // One point, into the pixels; round enough where it is large.
+  function dot(out, width, height, size, i, ink) {
+    const left = (data.xy[2 * i] * place.unit + place.x - size / 2) | 0;
+    const top = (data.xy[2 * i + 1] * place.unit + place.y - size / 2) | 0;
+    if (left < 0 || top < 0 || left + size > width || top + size > height) return;
+    let at = top * width + left;
+    if (size === 2) {
+      out[at] = ink;
+      out[at + 1] = ink;
+      out[at + width] = ink;
+      out[at + width + 1] = ink;
+      return;
+    }
+    for (let row = 0; row < size; row += 1, at += width) {
+      const cut = size > 3 && (row === 0 || row === size - 1) ? 1 : 0;
+      for (let column = cut; column < size - cut; column += 1) out[at + column] = ink;
+    }
+  }
+
   function draw() {
     waiting = false;
+    const { side, x, y } = frame();
+    Object.assign(place, { x, y, unit: side / 65535 });
     frames += 1;
     root.dataset.frames = frames;
     const { width, height } = canvas;
     const out = new Uint32Array(pixels.data.buffer);
-    out.fill(abgr(style("--card") || "#f5f7fa"));
-    const { side, x, y } = frame();
-    const unit = side / 65535;
+    out.fill(paper);
     const ratio = Math.min(2, window.devicePixelRatio || 1);
     const size = Math.max(2, Math.round(ratio * (n > 20000 ? 2 : n > 3000 ? 3 : 5) * Math.min(2.5, Math.sqrt(view.scale))));
-    const half = size >> 1;
-    const soft = abgr(dark.matches ? "#3a444f" : "#dfe4ea");
-    const dot = (i, ink) => {
-      const left = (data.xy[2 * i] * unit + x - half) | 0;
-      const top = (data.xy[2 * i + 1] * unit + y - half) | 0;
-      if (left < 0 || top < 0 || left + size > width || top + size > height) return;
-      const corner = size > 3 ? 1 : 0; // round enough
-      for (let row = 0; row < size; row += 1) {
-        const cut = corner && (row === 0 || row === size - 1) ? 1 : 0;
-        out.fill(ink, (top + row) * width + left + cut, (top + row) * width + left + size - cut);
-      }
-    };
-    for (let k = 0; k < n; k += 1) {
-      const i = order[k];
-      if (picked === null || !picked.has(i)) dot(i, picked === null ? colours[i] : soft);
+    if (picked === null) for (let i = n - 1; i >= 0; i -= 1) dot(out, width, height, size, i, colours[i]); // the worst on top
+    else {
+      for (let i = n - 1; i >= 0; i -= 1) if (!picked.has(i)) dot(out, width, height, size, i, soft);
+      for (const i of picked) dot(out, width, height, size, i, colours[i]);
     }
-    if (picked !== null) for (const i of picked) dot(i, colours[i]);
     context.putImageData(pixels, 0, 0);
     if (lasso && lasso.length > 1) {
       context.beginPath();
@@ -275,12 +285,12 @@ function mapPanel(source) {
       make("label", {}, make("span", {}, "colour"), make("select", { name: "colour" }, option("given", "given label"), option("suggested", "predicted label"), option("quality", "label quality"))),
       make("fieldset", { class: "check" }, make("legend", { class: "unseen" }, "dragging"), radio("lasso", "drag selects", true), radio("move", "drag moves")),
       button("in", "+", "zoom in"), button("out", "−", "zoom out"), button("whole", "whole", "show the whole map"),
-      button("none", "select none", "select none on the map"), make("span", { role: "status" }),
+      button("none", "select none", "select none on the map"),
     ),
     make(
       "div", { class: "stage" },
       make("canvas", { tabindex: "0", role: "application", "aria-label": "map of all examples: arrows move it, + and - zoom, Enter selects all that are in view, Escape selects none" }),
-      make("div", { class: "tip", hidden: true }),
+      make("p", { class: "said", role: "status" }), make("div", { class: "tip", hidden: true }),
     ),
     make("ul", { class: "legend" }),
     make("p", { class: "hint" }, `Every point is an example; what lies together is alike in ${source}. A click or a line drawn around points selects them for the list.`),

@@ -117,12 +117,15 @@ def pictures_of(examples: Examples) -> Pictures:
     return Pictures(read)
 
 
-def files_of(root: Path, names: Mapping[int, str]) -> Pictures:
-    """Image files below a folder by their position, as large as they are; some of them may be gone, but not all."""
+def files_of(root: Path, names: Mapping[int, str], parts: int = 2) -> Pictures:
+    """Image files below a folder by their position, as large as they are; some of them may be gone, but not all.
+
+    A name has at least so many `parts`: in class folders two.
+    """
     from crust.data.image_folder import check_inside, open_image
 
     for name in names.values():
-        check_inside(name, parts=1)
+        check_inside(name, parts)
     gone = [name for name in names.values() if not (root / name).is_file()]
     missing = None
     if gone:

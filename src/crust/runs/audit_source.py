@@ -315,7 +315,7 @@ def open_audit(
         >>> open_audit("runs/nowhere")
         Traceback (most recent call last):
         ...
-        crust.errors.InputError: there is no folder or table runs/nowhere: give the folder of a run, or ...
+        crust.errors.InputError: there is no folder runs/nowhere: give the folder of a run, or ...
     """
     options: dict[str, Any] = {"show": show, "data": data, "data_dir": data_dir}
     words: list[str] = []
@@ -325,7 +325,10 @@ def open_audit(
     files = [name for name, value in (("--probs", probs), ("--features", features), ("--labels", labels)) if value]
     if source is not None:
         if files:
-            raise InputError(f"{files[0]} and {source} are two audits: give one of them", code="options-exclude")
+            raise InputError(
+                f"{files[0]} and {'the run ' if Path(source).is_dir() else ''}{source} are two audits: give one of them",
+                code="options-exclude",
+            )
         return _opened(source, words, options)
     if not files:
         raise InputError(
@@ -376,7 +379,8 @@ def _opened(source: Any, words: list[str], options: dict[str, Any]) -> AuditSour
                                **options)  # fmt: skip
     if not path.exists():
         raise InputError(
-            f"there is no folder or table {path}: give the folder of a run, or a .csv or .parquet with label issues",
+            f"there is no {'table' if path.suffix.lower() in TABLES else 'folder'} {path}: give the folder of a run, "
+            "or a .csv or .parquet with label issues",
             code="missing-folder",
         )
     if path.is_file():

@@ -57,7 +57,7 @@ def looks_of_folder(root: Path, audit: pd.DataFrame) -> Looks:
             base = train_root(root)
         except InputError:  # not one of class folders
             base = root
-    return files_of(base, names)
+    return files_of(base, names, parts=1)
 
 
 def _below(root: Path, name: str) -> str:
