@@ -10,6 +10,7 @@ from results.findings.numbers import NOISES, Runs, differences, every, on_averag
 from results.tables import CENTRAL
 from tests.experiments.outputs.made import line
 
+from crust.experiments import make
 from crust.experiments.outputs.table_summary import ResultIndex
 from crust.experiments.paper import EXPERIMENTS
 from crust.experiments.paper.tables_and_figures import BASELINES, VARIANTS, own_settings
@@ -44,6 +45,7 @@ def test_nothing_is_claimed_without_runs():
 
 def test_what_every_page_needs_is_asked_for():
     tables = [spec for name in ("table1", "table2", "figure1") for spec in EXPERIMENTS[name].specs("cpu")]
+    tables += [*EXPERIMENTS["table1"].specs("full"), make("oracle", HALF)]
     lines = [
         {**made(spec["method"], spec["labels"], 0.5, spec["experiment"]["seed"]), "spec": spec}
         for spec in [*tables, *specs()]

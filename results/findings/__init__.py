@@ -12,7 +12,7 @@ from typing import Any
 from crust.experiments.outputs.table_markdown import markdown
 from crust.experiments.outputs.table_summary import ResultIndex
 from crust.experiments.specs import make
-from results.findings import costs, methods, parts
+from results.findings import costs, full, methods, parts
 from results.findings.numbers import CLEAR, HALF, NOISES, Finding, Runs
 from results.tables import CENTRAL
 
@@ -76,6 +76,7 @@ def findings(found: ResultIndex, speed: Mapping[str, Any] | None = None) -> list
         parts.by_noise(runs),
         costs.speed(runs, speed),
         costs.best_epoch(runs),
+        full.everything(runs),
     ]
 
 

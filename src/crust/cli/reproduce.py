@@ -41,7 +41,8 @@ def reproduce_command(
     scale: Annotated[
         str | None,
         WHAT(
-            help="paper: all of it, for GPUs; cpu: CIFAR-10 in small, the default; smoke: digits, minutes.",
+            help="paper: all of it, for GPUs; full: one column on all of CIFAR-10; cpu: CIFAR-10 in small, the default;"
+            " smoke: digits, minutes.",
             metavar="NAME",
         ),
     ] = None,

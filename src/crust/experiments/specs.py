@@ -21,6 +21,10 @@ SCALES: dict[str, dict[str, Any]] = {
         "data": "cifar10", "limit": 10000, "model": "resnet8", "augment": False,
         "experiment": {"epochs": 40, "test_every": 5},
     },
+    "full": {  # every image, at a length that two cores come through in some hours a run
+        "data": "cifar10", "limit": None, "model": "resnet14", "augment": True,
+        "experiment": {"epochs": 50},
+    },
     "paper": {"data": "cifar10", "limit": None, "model": "resnet32", "augment": True, "experiment": {"epochs": 120}},
 }  # fmt: skip
 

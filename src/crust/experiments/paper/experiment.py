@@ -50,7 +50,7 @@ class Experiment:
         """The runs it is made of, seed after seed, none twice.
 
         Args:
-            scale: `paper`, `cpu` or `smoke`.
+            scale: `paper`, `full`, `cpu` or `smoke`.
             seeds: how many, or which; by default as many as the scale has.
         """
         return specs_of(self.entries(self.check(scale)), scale, self._seeds(scale, seeds))
@@ -100,7 +100,7 @@ class Experiment:
 
         Args:
             lines: from `read_results`.
-            scale: `paper`, `cpu` or `smoke`.
+            scale: `paper`, `full`, `cpu` or `smoke`.
             folder: made where it is not there.
             seeds: those that are asked for, as for `specs`.
 
