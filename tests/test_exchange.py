@@ -179,7 +179,7 @@ def test_fiftyone_there_and_back(table, tmp_path):
         ('[{"data": {"text": "a"}, "annotations": [{"result": [{"type": "choices", "value": {"choices": ["x"]}}]}]}]',
          "unknown-example"),
         ('{"labels": {"no such image": "cat"}}', "unknown-example"),
-        ('[{"annotations": [{"result": [{"type": "choices", "value": {"choices": ["cat"]}}]}], "data": {"crust_index": 9999}}]',
+        ('[{"annotations": [{"result": [{"type": "choices", "value": {"choices": ["cat"]}}]}], "crust_index": 9999}]',
          "unknown-example"),
     ],
 )  # fmt: skip

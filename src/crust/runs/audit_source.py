@@ -325,10 +325,8 @@ def open_audit(
     files = [name for name, value in (("--probs", probs), ("--features", features), ("--labels", labels)) if value]
     if source is not None:
         if files:
-            raise InputError(
-                f"{files[0]} and {'the run ' if Path(source).is_dir() else ''}{source} are two audits: give one of them",
-                code="options-exclude",
-            )
+            other = f"the run {source}" if Path(source).is_dir() else source
+            raise InputError(f"{files[0]} and {other} are two audits: give one of them", code="options-exclude")
         return _opened(source, words, options)
     if not files:
         raise InputError(
