@@ -42,6 +42,19 @@ def test_numbers_are_classes(open_page, server, table):
     settled(page, 3)
 
 
+def test_digits_are_their_own_keys(open_page, tmp_path):
+    table = audit(N, (0, 3, 7))
+    with serving(tmp_path, table, (0, 3, 7)) as server:
+        page = ready(open_page(server.link))
+        assert page.locator("#labels button").all_inner_texts() == ["3", "7", "0"]
+        first = suspects(table)[0]
+        other = next(name for name in (3, 7) if name != table["given_label"][first])
+        page.keyboard.press(str(other))
+        settled(page, 1, ".relabel")
+        assert kept(server) == {first: ("relabel", (0, 3, 7).index(other))}
+        page.context.close()
+
+
 def test_excluded_with_a_reason_and_taken_back(open_page, server, table):
     first, second = suspects(table)[:2]
     page = ready(open_page(server.link))
@@ -176,7 +189,6 @@ def test_the_map_selects_into_the_list(open_page, tmp_path, table):
         assert max(shown) < 30
         page.select_option(".map [name=colour]", "quality")
         assert "low label quality" in page.inner_text(".legend")
-        page.keyboard.press("Escape")
         page.click(".map [name=none]")
         assert page.inner_text("#count").startswith("120 examples")
         page.focus(".map canvas")

@@ -1,8 +1,8 @@
 "use strict";
 // The map: every example a point, drawn pixel by pixel, so that a hundred thousand move smoothly without any library.
 
-const PALETTE = ["#175f9e", "#b45309", "#3f7d20", "#9a3fa0", "#b42318", "#00838f", "#7a6a00", "#5b5bd6", "#c2417c", "#4d6b2f", "#8a5a3c", "#52606d"];
-const PALETTE_DARK = ["#6cb6f5", "#f0a255", "#8fce6a", "#d79bf0", "#ff9a8d", "#5cd0da", "#d9c94a", "#a9a9ff", "#f58fbb", "#b4d08a", "#d6a883", "#a3adb8"];
+const PALETTE = ["#175f9e", "#b45309", "#3f7d20", "#9a3fa0", "#b42318", "#00838f", "#7a6a00", "#5b5bd6", "#c2417c", "#1b242d", "#8a5a3c", "#52606d"];
+const PALETTE_DARK = ["#6cb6f5", "#f0a255", "#8fce6a", "#d79bf0", "#ff9a8d", "#5cd0da", "#d9c94a", "#a9a9ff", "#f58fbb", "#ffffff", "#d6a883", "#a3adb8"];
 const LEGEND = 12; // classes with a colour of their own
 
 // `data` as `opened` gives it; `select` is called with the positions that were selected, or null; `shown` says what

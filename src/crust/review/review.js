@@ -225,11 +225,16 @@
     }
   }
 
-  // Classes with a key of their own: all of them, or those that are given most.
+  // Classes by key, 1 to 9 and then 0: digits by themselves, else all classes in their order, or those given most.
   function numbered() {
-    const sums = data.classes.map(() => 0);
+    const all = data.classes.map((_, number) => number);
+    if (data.classes.every((name) => /^[0-9]$/.test(name))) {
+      const keys = new Array(10).fill(undefined);
+      all.forEach((number) => { keys[(Number(data.classes[number]) + 9) % 10] = number; });
+      return keys;
+    }
+    const sums = all.map(() => 0);
     data.given.forEach((number) => { sums[number] += 1; });
-    const all = sums.map((_, number) => number);
     return all.length <= 10 ? all : all.sort((a, b) => sums[b] - sums[a] || a - b).slice(0, 9);
   }
 
@@ -731,9 +736,9 @@
   for (let i = 0; i < data.count; i += 1) if (data.issue[i]) suspects.add(data.index[i]);
   for (const name of ["given", "suggested"]) fillClasses(find(name), data, "any");
   numbers = numbered();
-  find("number-keys").hidden = numbers.length === 0;
-  find("labels").append(...numbers.map((number, i) => make(
-    "button", { type: "button", "data-class": number }, make("kbd", {}, (i + 1) % 10), " ", make("bdi", {}, data.classes[number]),
+  find("labels").append(...[...numbers.keys()].filter((i) => numbers[i] !== undefined).map((i) => make(
+    "button", { type: "button", "data-class": numbers[i] },
+    ...(data.classes[numbers[i]] === String((i + 1) % 10) ? [] : [make("kbd", {}, (i + 1) % 10), " "]), make("bdi", {}, data.classes[numbers[i]]),
   )));
   // Begin where the last session ended: at the first suspect that is not decided.
   apply();
