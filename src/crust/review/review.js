@@ -11,6 +11,7 @@
   const disputed = new Map(); // by index: what this window wanted, and was not saved
   const unsaved = new Map(); // by index: what this window wanted, where saving failed
   const selected = new Set(); // positions
+  const noted = new Map(); // by index: the version that a note of this window has made
   const suspects = new Set(); // indices
   const rows = new Map(); // of a table or texts, by index, as far as they were asked for
   let undoable = []; // { batch, indices, undoing }, the newest last; without a batch until it is saved
@@ -318,6 +319,9 @@
     undoable.push(made);
     hold(indices);
     return inTurn(async () => {
+      for (const change of changes) {
+        if (noted.get(change[0]) === change[1] + 1) change[1] += 1; // a note of one's own, saved since the key, is no conflict
+      }
       try {
         const answer = await ask("decide", { changes });
         take(answer, new Map(changes.map((change) => [change[0], change])));
@@ -514,7 +518,9 @@
       const known = decisions.get(index) || { version: 0, kind: null, label: null, reason: null };
       const change = [index, known.version, known.kind, known.label, known.reason, text];
       try {
-        take(await ask("decide", { changes: [change] }), new Map([[index, change]]));
+        const answer = await ask("decide", { changes: [change] });
+        take(answer, new Map([[index, change]]));
+        if (answer.decisions.length) noted.set(index, answer.decisions[0].version);
       } catch (error) {
         say(`The note is not saved. ${error.message}`);
       }
