@@ -188,3 +188,24 @@ def test_the_estimator_has_the_defaults_of_fit(monkeypatch, shape):
 
 def test_every_network_that_is_chosen_is_there():
     assert {name for _, name in defaults.NETWORKS} <= set(MODELS)
+
+
+def test_the_classifier_chooses_and_says_the_same(capsys):
+    x, given, _ = clouds(90)
+    CrustClassifier(epochs=2, method="erm", random_state=0).fit(x, given)
+    said = capsys.readouterr().err.partition("\n")[0]
+    crust.fit("auto", (x, given), method="erm", epochs=2)
+    assert capsys.readouterr().err.partition("\n")[0] == said
+
+
+def test_few_rows_are_held_back_more():
+    assert chosen(400).settings["weight_decay"] > chosen(3000).settings["weight_decay"]
+    assert defaults.choose("images", IMAGES, 400).settings["weight_decay"] == 0.05
+
+
+def test_texts_are_short_runs_and_few_are_told_of_other_features():
+    assert "TF-IDF" in defaults.advice("tokens", (32769,), 800, "text")
+    assert defaults.advice("tokens", (32769,), 8000, "text") is None
+    found = defaults.choose("tokens", (), 2085).settings
+    assert 5 <= found["epochs"] <= 8
+    assert defaults.choose("tokens", (), 300).settings["epochs"] > found["epochs"]

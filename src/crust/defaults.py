@@ -21,6 +21,7 @@ DECIDED = ("epochs", "batch_size", "optimizer", "learning_rate", "weight_decay",
 SMALL_SIDE = 24  # pixels: a ResNet halves them twice, and little would be left
 LARGE_SIDE = 96  # beyond, a network that begins with a stride
 NETWORKS = ((3_000, "small_cnn"), (15_000, "resnet8"), (40_000, "resnet14"))  # up to so many images; then resnet32
+FEW_TEXTS = 3_000  # below, counted words tell more than a network learns of them
 FEW_IMAGES = 5_000  # below, a network that has seen others knows more than one can learn from these
 SGD_RATE = 0.02  # from here on a rate without an optimizer is one of SGD: Adam's are smaller
 
@@ -40,13 +41,14 @@ class _Length:
 LENGTHS: dict[Form, _Length] = {
     "images": _Length(6_000, 30, 60),
     "table": _Length(4_000, 10, 100),
-    "text": _Length(1_500, 5, 30),
+    "text": _Length(200, 5, 30),
     "inputs": _Length(3_000, 10, 60),
 }
 BATCHES = ((300, 16), (2_000, 32), (10_000, 64))  # up to so many examples; then 128
 RATE: dict[Form, float] = {"images": 0.001, "table": 0.003, "text": 0.001, "inputs": 0.001}  # of Adam and AdamW
 SHORT, FASTEST = 1_000, 0.01  # in a run of fewer updates the rate is larger, up to this one
 DECAY: dict[Form, float] = {"images": 0.05, "table": 0.6, "text": 0.01, "inputs": 0.01}  # of AdamW, times the rate
+FEW_ROWS, FEW_DECAY = 1_000, 2.0  # of a table: fewer are memorised sooner, wrong labels with them
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def choose(
 
 
 def advice(kind: str, shape: Sequence[int], n: int, model: str | None) -> str | None:
-    """A line for those with few images, for whom a network that has learnt from others would know more.
+    """A line for those with few images or texts, for whom other features would tell more.
 
     Example:
         >>> advice("images", (3, 48, 48), 500, "small_cnn")[:62]
@@ -106,6 +108,11 @@ def advice(kind: str, shape: Sequence[int], n: int, model: str | None) -> str | 
         >>> advice("features", (8,), 500, "mlp") is None
         True
     """
+    if kind == "tokens" and n < FEW_TEXTS and model is not None:
+        return (
+            f"{n:,} texts are few: TF-IDF features often tell more than a network that is trained on words from "
+            'scratch; "Few texts" in docs/text.md says how'
+        )
     colours = len(shape) == 3 and shape[0] == 3 and min(shape[1:]) >= SMALL_SIDE  # digits are no photographs
     if not colours or n >= FEW_IMAGES or model is None:
         return None
@@ -158,7 +165,8 @@ def _settings(form: Form, n: int, network: str | None, given: Mapping[str, Any])
         short = max(1.0, SHORT / (epochs * math.ceil(n / batch_size)))
         rate = round(min(FASTEST, rate * short), 4)
     found = {**common, "learning_rate": rate, "schedule": "milestones" if falls else "cosine"}
-    return {**found, "weight_decay": DECAY[form]} if optimizer == "adamw" else found
+    decay = FEW_DECAY if form == "table" and n < FEW_ROWS else DECAY[form]
+    return {**found, "weight_decay": decay} if optimizer == "adamw" else found
 
 
 def _size(form: Form, shape: Sequence[int], n: int) -> str:

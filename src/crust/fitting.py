@@ -24,6 +24,7 @@ from crust._util.progress import LINE_EVERY, EpochProgress
 from crust._util.torch_modules import check_outputs, check_shape, unwrapped
 from crust.audit import audit_table, duplicates
 from crust.audit.label_quality import judged_probabilities
+from crust.audit.reliability import mark
 from crust.audit.training_dynamics import Watch
 from crust.data import Examples, batches, encode_labels, from_arrays, from_dataset, hold_out
 from crust.data.labels import check_classes, one_each
@@ -126,7 +127,11 @@ def fit(
             progress=progress,
             **settings,
         )
-        return run.train()
+        result = run.train()
+    if progress and result.is_main_process:
+        for line in result.warnings():
+            sys.stderr.write(f"{line}\n")
+    return result
 
 
 @dataclass
@@ -214,7 +219,7 @@ class Run:
             {**self.config, "noise_info": noise_estimation.described(context.noise_info)},
             self.data.train.classes,
             run_dir=None if self.folder is None else self.folder.path,
-            audit_rows=self._audit(judged),
+            audit_rows=mark(self._audit(judged), self.recorder.history.lines, state.best_epoch),
             label_probabilities=self._probabilities(judged),
             best_epoch=state.best_epoch,
             cost=cost,
@@ -317,7 +322,8 @@ def prepare(
         augment = can_augment(part)
     processes = Processes(experiment.mixed_precision, not torch.cuda.is_available(), trackers, run_dir)
     if name == defaults.AUTO and processes.first:
-        sys.stderr.write(f"{choice.sentence}\n")
+        hint = defaults.advice(train.kind, train.shape, len(train), choice.model)
+        sys.stderr.write("".join(f"{line}\n" for line in (choice.sentence, hint) if line is not None))
     fresh = maker(model, part, experiment)
     networks = [fresh(i) for i in range(chosen.networks)]
     check_trainable(networks[0])

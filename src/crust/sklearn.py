@@ -165,6 +165,7 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _examples(self, X: Any, codes: NDArray[np.int64] | None) -> Examples:
         """Columns standardised in float64, images as `from_arrays` takes them; while fitting also learns how."""
         from crust.data import Examples, from_arrays
+        from crust.data.npz_dataset import common_scale
 
         names = list(range(len(self.classes_)))
         if self._shape is None:
@@ -182,6 +183,8 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             wide = X.astype(np.float64)
             self._mean, spread = wide.mean(axis=0), wide.std(axis=0)
             self._std = np.where(spread > 1e-12 * np.abs(wide).max(axis=0, initial=0), spread, 1.0)
+            if (common := common_scale(wide)) is not None:
+                self._mean, self._std = np.zeros_like(self._mean), np.full_like(self._std, common)
         inputs = torch.from_numpy(self._standardised(X).astype(np.float32))
         return Examples(inputs, np.full(len(X), -1) if codes is None else codes, names, "features")
 
@@ -191,11 +194,8 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _model(self, examples: Examples, seed: int) -> nn.Module | str:
         from torch import nn
 
-        from crust import defaults
         from crust._util.seeding import seeded
 
-        if self.model == defaults.AUTO:
-            return str(defaults.choose(examples.kind, examples.shape, len(examples)).model)
         if isinstance(self.model, (str, nn.Module)):
             return self.model
         if not callable(self.model):

@@ -48,4 +48,20 @@ def test_what_would_be_chosen_again_is_not_spelled_out(table, capsys):
     assert call("train table.csv --label-column kind --epochs 1 -o run -q") == 0
     assert call("apply run mine.csv") == 0
     line = capsys.readouterr().out.splitlines()[-1]
-    assert line == "next: crust train run/corrected.csv --label-column kind --model mlp --epochs 1"
+    assert line == "next: crust train run/corrected.csv --label-column kind --model mlp --epochs 1 --after run"
+
+
+def test_a_model_that_got_worse_is_not_passed_over(table, capsys):
+    assert call("train table.csv --label-column kind --test test.csv --epochs 20 -o run -q") == 0
+    Path("wrong.csv").write_text("index,corrected\n" + "".join(f"{row},{(row + 1) % 2}\n" for row in range(60)))
+    assert call("apply run wrong.csv") == 0
+    words = shlex.split(capsys.readouterr().out.split("next: crust ")[1])
+    assert call([*words, "-o", "again"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "next: crust audit again"
+    assert lines[-2].startswith("on the test set: ")
+    assert "keep the model in run" in lines[-2]
+    assert call([*(word for word in words if word not in ("--test", words[words.index("--test") + 1])), "-o", "x"]) == 0
+    assert "on the corrected labels that were held out: " in capsys.readouterr().out
+    assert call("train table.csv --label-column kind --after nothing -o y") == 2
+    assert not Path("y").exists()

@@ -110,3 +110,17 @@ def test_an_archive_that_is_cut_off(tmp_path):
     path.write_bytes(path.read_bytes()[:700])
     with refused("bad-file"):
         load(path)
+
+
+def test_sparse_columns_of_one_kind_keep_their_proportions():
+    """TF-IDF: the rarest word must not become the largest number."""
+    rng = np.random.default_rng(0)
+    words = (rng.random((200, 80)) * (rng.random((200, 80)) < 0.1)).astype(np.float32)
+    found = from_arrays(words)
+    assert set(found.mean) == {0.0}
+    assert len(set(found.std)) == 1
+    assert np.isclose(found.std[0], np.sqrt((words**2).mean()), rtol=1e-4)
+    money = words.copy()
+    money[:, 3] *= 1e4  # a column of another kind
+    for others in (money, words[:, :30], words + 1, rng.normal(size=(200, 80)).astype(np.float32)):
+        assert len(set(from_arrays(others).std)) > 20

@@ -5,6 +5,7 @@ from crust.audit.duplicates import conflicting_duplicates, duplicates
 from crust.audit.find_label_issues import find_label_issues
 from crust.audit.label_quality import audit_table, estimate_noise_matrix
 from crust.audit.noise_rate import NoiseRate, noise_rate
+from crust.audit.reliability import unreliable
 
 __all__ = [
     "NoiseRate",
@@ -16,4 +17,5 @@ __all__ = [
     "find_label_issues",
     "noise_rate",
     "overlapping_classes",
+    "unreliable",
 ]

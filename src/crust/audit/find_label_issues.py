@@ -12,6 +12,7 @@ from crust._util.foreign import as_array, check_text
 from crust._util.progress import progress_bar
 from crust.audit.duplicates import duplicates
 from crust.audit.label_quality import balanced, class_factors, label_quality
+from crust.audit.reliability import mark
 from crust.data.labels import encode_labels
 from crust.errors import InputError
 
@@ -87,7 +88,7 @@ def find_label_issues(
     if features is not None:
         same = duplicates([(x, rows)])
         table["duplicate_of"] = np.array([same.get(row, -1) for row in range(len(codes))])
-    return pd.DataFrame(table)
+    return mark(pd.DataFrame(table))
 
 
 def _one_each(labels: Any) -> Any:

@@ -137,6 +137,7 @@ def print_audit(table: Any, classes: list[Any], top: int, found: dict[str, Any] 
 
     from crust.audit import class_summary, conflicting_duplicates, noise_rate
     from crust.audit.audit_tables import differing
+    from crust.audit.reliability import warning_of
 
     counts, differ = differing(table, classes)
     rate = differ / max(1, len(table))
@@ -146,6 +147,9 @@ def print_audit(table: Any, classes: list[Any], top: int, found: dict[str, Any] 
     console.print(f"{issues:,} of {len(table):,} labels are label issues", soft_wrap=True)
     console.print(f"{percent(rate)} of {len(table):,} labels differ from the predicted ones", soft_wrap=True)
     console.print(noise_rate(table, len(classes), found).sentence(), soft_wrap=True)
+    warning = warning_of(table)
+    if warning is not None:
+        console.print(visible(warning), soft_wrap=True, markup=False)
     if found is not None:
         for line in verified_lines(found):
             console.print(line, soft_wrap=True, markup=False)

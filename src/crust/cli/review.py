@@ -65,6 +65,7 @@ def write_decisions(source: Any, path: Path, quiet: bool) -> None:
 def serve(source: Any, who: str | None, port: int, no_open: bool, quiet: bool) -> None:
     """Serve the page until somebody finishes there, or Ctrl-C."""
     from crust.audit.noise_rate import noise_rate
+    from crust.audit.reliability import warning_of
     from crust.runs.review_session import open_browser, serving
 
     with serving(source, who=who, port=port) as server, contextlib.ExitStack() as ending:
@@ -74,6 +75,8 @@ def serve(source: Any, who: str | None, port: int, no_open: bool, quiet: bool) -
         if not quiet:
             typer.echo(f"{int(source.suspects().sum()):,} of {len(source.table):,} labels are listed as suspects")
             typer.echo(noise_rate(source.table, len(source.classes), source.verified()).sentence())
+            for line in filter(None, [warning_of(source.table)]):
+                typer.echo(line)
             typer.echo(f"as {server.who}; every decision is kept in {server.store.path}; Ctrl-C ends it")
         try:
             if not no_open:

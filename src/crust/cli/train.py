@@ -14,7 +14,7 @@ import typer
 
 from crust._util.progress import EpochProgress
 from crust.cli.formatting import StoppedByUser, show_log
-from crust.cli.train_again import CARRIED_OUT
+from crust.cli.train_again import CARRIED_OUT, compared, load_finished
 from crust.cli.train_progress import print_summary
 from crust.errors import InputError, choices
 from crust.runs import recipe as recipes
@@ -117,6 +117,10 @@ def train_command(
         ),
     ] = None,
     resume: Annotated[bool, RUN("--resume", help="Go on with the run in -o; needs nothing else.")] = False,
+    after: Annotated[
+        Path | None,
+        RUN(help="The run before its labels were corrected: say whether this one is better.", metavar="RUN"),
+    ] = None,
     tracker: Annotated[
         list[str] | None, RUN(help="Also tell this tracker, such as tensorboard; repeated.", metavar="NAME")
     ] = None,
@@ -142,9 +146,13 @@ def train_command(
     base = recipes.read_recipe(recipe) if recipe is not None else _recipe_of(output, resume, data)
     options, settings = recipes.merge_recipe(base, _without_none(given), settings)
     start = time.perf_counter()
+    before = None if after is None else load_finished(after)
     result = train_by_recipe(options, settings, output, resume, quiet)
     if not quiet and result.is_main_process:
         print_summary(result, options, time.perf_counter() - start, resume)
+        if before is not None:
+            typer.echo(compared(before, result, options))
+        typer.echo(f"next: crust audit {shlex.quote(str(result.run_dir))}")
 
 
 def train_by_recipe(

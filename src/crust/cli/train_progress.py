@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -26,7 +25,7 @@ def _measured(history: Any) -> dict[str, str]:
 
 
 def print_summary(result: Result, options: dict[str, Any], seconds: float, resumed: bool) -> None:
-    """What was reached, what was known, where it lies, and the next command to type."""
+    """What was reached, what was known, and where it lies."""
     history, lines, folder = result.history, result.history.lines, result.run_dir
     since = " since it was resumed" if resumed else ""
     typer.echo(
@@ -50,5 +49,6 @@ def print_summary(result: Result, options: dict[str, Any], seconds: float, resum
         typer.echo(f"kept: the model of epoch {result.best_epoch}, the best on held-out noisy labels")
     if not lines or "stopped" not in lines[-1]:
         typer.echo(result.noise_rate().sentence())
+        for line in result.warnings():
+            typer.echo(line)
     typer.echo(f"written to: {folder}")
-    typer.echo(f"next: crust audit {shlex.quote(str(folder))}")

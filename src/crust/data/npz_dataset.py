@@ -21,6 +21,8 @@ TRAIN = (("x_train", "y_train"), ("train_images", "train_labels"), ("x", "y"), (
 TEST = (("x_test", "y_test"), ("test_images", "test_labels"))
 CHANNELS = (1, 3, 4)
 
+SPARSE, SPARSE_COLUMNS, SPARSE_ALIKE = 1 / 3, 50, 20  # most that is not zero; fewest columns; largest to usual value
+
 
 def from_arrays(
     x: Any,
@@ -218,12 +220,37 @@ def _as_torch_type(array: NDArray[Any]) -> NDArray[Any]:
     return found
 
 
+def common_scale(inputs: Any) -> float | None:
+    """One scale for all columns of a tensor or an array that is mostly zeros in columns of one kind; None for others.
+
+    So are TF-IDF and one-hot features. Brought to deviation 1 each, the rarest words would become the largest numbers,
+    and by them wrong labels are memorised; the mean would make all zeros something else.
+
+    Example:
+        >>> words = np.zeros((8, 60))
+        >>> words[:, :10] = 0.5
+        >>> round(common_scale(words), 3), common_scale(words[:, :20]), common_scale(words + 1)
+        (0.204, None, None)
+    """
+    n, columns = inputs.shape
+    if columns < SPARSE_COLUMNS or not n or float((inputs != 0).sum()) > SPARSE * n * columns:
+        return None
+    largest = np.array([float(abs(inputs[:, column]).max()) for column in range(columns)])
+    largest = largest[largest > 0]
+    if not len(largest) or largest.max() > SPARSE_ALIKE * np.median(largest):
+        return None
+    return float((inputs**2).mean() ** 0.5)
+
+
 def _statistics(inputs: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and deviation of each channel or column, pixels counted from 0 to 1; where nothing varies, deviation 1."""
     import torch
 
     if inputs.ndim == 2:
         std, mean = torch.std_mean(inputs.double(), dim=0, correction=0)
+        common = common_scale(inputs)
+        if common is not None:
+            std, mean = torch.full_like(std, common), torch.zeros_like(mean)
     else:
         columns = []
         for channel in range(inputs.shape[1]):  # one at a time: as float64 they take eight times the room

@@ -12,6 +12,7 @@ from crust.audit.audit_tables import classes_of, differing, suspects
 from crust.audit.by_class import class_summary
 from crust.audit.duplicates import conflicting_duplicates
 from crust.audit.noise_rate import noise_rate
+from crust.audit.reliability import warning_of
 from crust.data.labels import column_codes
 from crust.report.charts import calibration_chart
 from crust.report.document import page
@@ -114,6 +115,9 @@ def _summary(
 ) -> Iterator[str]:
     """What was found, sentence by sentence."""
     total = len(audit)
+    warning = warning_of(audit)
+    if warning is not None:
+        yield f"{warning[0].upper()}{warning[1:]}."
     yield f"{differ:,} of {total:,} labels ({_percent(differ / max(1, total))}) differ from the predicted ones."
     if "is_held_out" in audit and audit["is_held_out"].any():
         yield f"{int(audit['is_held_out'].sum()):,} examples were held out and never trained on."

@@ -722,6 +722,10 @@
   try {
     const [packed, state] = await Promise.all([ask("data"), ask("state")]);
     data = opened(packed);
+    if (packed.warning) {
+      find("warning").textContent = packed.warning;
+      find("warning").hidden = false;
+    }
     if (data.name) document.title = document.querySelector("h1").textContent = `Review of ${data.name}`;
     take(state, null);
     undoable = state.undoable.map((batch) => ({ batch, indices: [], undoing: false }));

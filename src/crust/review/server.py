@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crust.audit.audit_tables import suspects
+from crust.audit.reliability import warning_of
 from crust.errors import CrustError, InputError
 from crust.report.document import as_json, read_together
 from crust.report.payload import MOST, pack, packed_points, worst_first
@@ -116,7 +117,9 @@ class ReviewServer(ThreadingHTTPServer):
         # Images are asked for one by one; rows are in the page already, to be searched.
         listed = suspects(table, None if least is None else {"cut": {"threshold": least}})
         packed = pack(table, classes, looks if looks is not None and looks.columns else None, listed=listed)
-        self.files = _files({**packed, "next": list(next_steps), "without": without}, who, name, looks)
+        self.files = _files(
+            {**packed, "next": list(next_steps), "without": without, "warning": warning_of(table)}, who, name, looks
+        )
         try:
             super().__init__((ADDRESS, port), _Handler)
         except OSError as error:

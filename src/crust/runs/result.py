@@ -17,6 +17,7 @@ from crust._util.foreign import as_array
 from crust._util.in_words import duration, percent
 from crust._util.torch_modules import check_shape, forward_logits
 from crust.audit.noise_rate import NoiseRate, noise_rate
+from crust.audit.reliability import better_method, warning_of
 from crust.data import Examples, batches, from_arrays, from_texts, from_tokens
 from crust.data.text import is_text
 from crust.data.tokens import are_ids
@@ -151,6 +152,7 @@ class Result:
         if table is not None:
             issues = f"{int(table['is_label_issue'].sum()):,} of {len(table):,} labels"
             issues += f" ({percent(float(table['is_label_issue'].mean()))}), in result.audit()"
+            issues += "".join(f"; {line}" for line in [warning_of(table)] if line)
         what = (
             f"{shape} features"
             if inputs.get("kind") == "features"
@@ -197,6 +199,14 @@ class Result:
         from crust.runs.review_session import review_labels
 
         return review_labels(self, show=show, **options)
+
+    def warnings(self) -> list[str]:
+        """What speaks against relying on the audit, or for another method, each with what to do; often nothing."""
+        table = self._audit_or_none()
+        if table is None:
+            return []
+        found = [warning_of(table), better_method(table, self.history.lines, str(self.config.get("method")))]
+        return [line for line in found if line is not None]
 
     def predict(self, data: Any, *, batch_size: int = 128) -> NDArray[Any]:
         """Predicted classes, in the user's own names.
