@@ -56,6 +56,17 @@ def write_atomic(path: str | Path, write: bytes | Callable[[BinaryIO], object]) 
         ) from None
 
 
+def make_folder(path: Path) -> None:
+    """A folder with all above it, there or not."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = "there is a file of that name" if isinstance(error, FileExistsError) else error.strerror or str(error)
+        raise InputError(
+            f"cannot make the folder {path} ({reason.lower()}): choose another place", code="cannot-write"
+        ) from None
+
+
 def remove_drafts(path: Path) -> None:
     """Remove what processes have left that were killed while they wrote this file; nobody else may be writing it."""
     for draft in path.parent.glob(_draft_name(Path(glob.escape(path.name)), "?" * 8)):

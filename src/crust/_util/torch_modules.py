@@ -47,8 +47,38 @@ def forward_logits(model: nn.Module, x: Any) -> Tensor:
     return logits_of(forward(model, x))
 
 
+def check_network(model: Any, what: str = "the model") -> None:
+    """Hold that this is a network whose weights are there.
+
+    Example:
+        >>> check_network(nn.LazyLinear(2))
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: the model has lazy layers that do not know their shape yet: show it ...
+    """
+    if not isinstance(model, nn.Module):
+        raise InputError(f"{what} is a {type(model).__name__}: give a network, an nn.Module", code="model-type")
+    weights = [*model.parameters(), *model.buffers()]
+    if any(nn.parameter.is_lazy(weight) for weight in weights):
+        raise InputError(
+            f"{what} has lazy layers that do not know their shape yet: show it one batch first, model(x)",
+            code="lazy-model",
+        )
+    if any(weight.is_meta for weight in weights):
+        raise InputError(
+            f"{what} is on the device meta, where weights have no values: make it on the CPU", code="meta-model"
+        )
+
+
 def to_device(x: Any, device: torch.device | str) -> Any:
     """A batch on another device, whether it is one tensor or a mapping of them."""
+    for part in x.values() if isinstance(x, Mapping) else [x]:
+        if not hasattr(part, "to"):
+            raise InputError(
+                f"a batch of inputs is a {type(part).__name__}: give tensors, or a dataset whose items hold tensors, "
+                "arrays or numbers",
+                code="batch-type",
+            )
     if isinstance(x, Mapping):
         return {name: value.to(device, non_blocking=True) for name, value in x.items()}
     return x.to(device, non_blocking=True)
@@ -291,6 +321,9 @@ def check_outputs(model: nn.Module, sample: Any, classes: int) -> None:
                 code="model-input",
             ) from error
     logits = logits_of(output)
+    if not logits.is_floating_point():
+        kind = str(logits.dtype).removeprefix("torch.")
+        raise InputError(f"the model returns {kind}: let it return the logits, which are floats", code="model-output")
     if logits.shape in ((n,), (n, 1)) and classes == 1:
         return
     if logits.ndim != 2 or len(logits) != n:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crust._util.foreign import as_array, check_text
+from crust._util.foreign import as_array, check_text, numbers_of
 from crust._util.progress import progress_bar
 from crust.audit.duplicates import duplicates
 from crust.audit.label_quality import balanced, class_factors, label_quality
@@ -162,13 +162,7 @@ def _probabilities(probs: Any) -> NDArray[np.float64]:
 
 def _numbers(values: Any, what: str, n: int | None = None) -> NDArray[np.float64]:
     """A matrix of finite numbers, with as many rows as there are labels."""
-    found = as_array(values, what)
-    try:
-        found = found.astype(np.float64)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"{what} are not all numbers: give a matrix of numbers, one row an example", code="not-numbers"
-        ) from None
+    found = numbers_of(values, what).astype(np.float64)
     if found.ndim != 2:
         raise InputError(f"{what} have shape {found.shape}: give one row an example, shape (n, columns)", code="shape")
     if not found.size:
@@ -188,6 +182,7 @@ def _numbers(values: Any, what: str, n: int | None = None) -> NDArray[np.float64
 
 # ------------------------------------------------------------ probabilities from features
 
+TINY, HUGE = 1e-15, 1e15
 NEIGHBOURS = 25
 POOL = 10_000  # examples that neighbours are looked for among: beyond it time would grow with the square
 ROWS = 1024  # examples at a time
@@ -230,6 +225,9 @@ def from_features(
         True
     """
     x = np.asarray(features, np.float64)
+    largest = np.abs(x).max()
+    if not TINY < largest < HUGE:  # its square has no place among float32; to compare distances no scale matters
+        x = x / (largest or 1)
     x = x - x.mean(axis=0)
     spread = x.std(axis=0)
     near = _neighbours(x.astype(np.float32), labels, classes, report)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from crust._util.atomic_write import remove_drafts
+from crust._util.foreign import path_of
 from crust._util.output_files import check_output, write_table
 from crust.corrections.corrected_labels import SUFFIXES, corrected_labels, read_corrections
 from crust.corrections.move_image_files import EXCLUDED, any_done, do_moves, done, plan_moves, read_moves, write_moves
@@ -93,6 +94,8 @@ def apply_corrections(
     table, classes = source.table, source.classes
     options = source_options(source, label_column)
     form = _form(source, options)
+    if corrections is not None and not hasattr(corrections, "iloc"):
+        corrections = path_of(corrections, "corrections")
     if move and form != "folder":
         raise InputError(
             "only images in class folders can be moved: leave out move to get a file of corrected labels",
@@ -149,7 +152,7 @@ def move_files_back(
         raise InputError(
             f"{source.path or 'the audit'} is not of an image folder: there is nothing to move back", code="not-movable"
         )
-    path = source.moves_path if moves is None else Path(moves)
+    path = source.moves_path if moves is None else path_of(moves, "moves")
     assert path is not None
     backwards = [one.back() for one in read_moves(path)]
     with contextlib.nullcontext() if source.run is None else source.run.claimed():

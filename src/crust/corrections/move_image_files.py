@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from crust._util.atomic_write import write_atomic
+from crust._util.foreign import check_regular
 from crust.data.image_folder import check_inside
 from crust.errors import InputError
 
@@ -84,6 +85,7 @@ def write_moves(moves: Sequence[Move], path: str | Path) -> None:
 
 def read_moves(path: str | Path) -> list[Move]:
     """A list of moves again."""
+    check_regular(Path(path))
     try:
         with Path(path).open(encoding="utf-8", errors="surrogateescape", newline="") as file:
             rows = list(csv.DictReader(file, strict=True))

@@ -18,7 +18,7 @@ from crust.data.labels import column_codes
 from crust.data.matrix_io import reading
 from crust.data.npz_dataset import labels_name
 from crust.data.table_dataset import table_labels
-from crust.errors import InputError
+from crust.errors import InputError, choices
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,6 +41,7 @@ def apply_to_table(
     source = Path(source)
     with reading(source):
         table = table_io.read_table_file(source)
+    choices(label_column, table.column_names, f"column of {source.name}")
     values = table_labels(table, label_column, source.name)
     take = _source_rows(values, changes, audit, classes, source.name)
     if source.suffix.lower() == ".parquet":

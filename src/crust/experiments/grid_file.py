@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from crust._util.foreign import read_file
 from crust.errors import CrustError, InputError, choices
 from crust.experiments.specs import MOST_SEEDS, RUNTIME, SCALES, key, make
 from crust.methods import METHODS
@@ -185,7 +186,7 @@ def _word(value: Any) -> Any:
 def _read_yaml(path: Path) -> tuple[dict[str, Any], dict[tuple[Any, ...], int]]:
     """The content of the file, and the line of each name in it."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_file(path).decode()
         content, tree = yaml.safe_load(text), yaml.compose(text, Loader=yaml.SafeLoader)
     except OSError as error:
         raise InputError(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import datetime
 import hashlib
+import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crust._util.foreign import check_regular, path_of
 from crust.errors import InputError, choices
 from crust.review.decisions import KINDS, NOTE, REASON, Change, Conflict, Decision, StoreError, wrong
 
@@ -96,6 +98,8 @@ class Store:
             raise InputError(f"there is no review in {self.path.parent}: start one with crust review", code="no-review")
         try:
             with contextlib.ExitStack() as failing:
+                if self._made():
+                    failing.callback(self._unmade)
                 # Without a cache shared between threads: every statement runs under the lock.
                 self._connection = sqlite3.connect(
                     self.path, timeout=WAIT, isolation_level=None, check_same_thread=False
@@ -110,8 +114,32 @@ class Store:
         except sqlite3.Error as error:
             if _locked(error):  # one that is in use is not to be moved away
                 raise InputError(self._sentence(error), code="store-locked") from None
+            if "full" in str(error) or "I/O" in str(error):
+                raise InputError(
+                    f"{self.path} cannot be written ({error}): make room on the disk", code="cannot-write"
+                ) from None
             what = f"{self.path} cannot be used as the database of a review ({error}): move it away"
             raise InputError(what, code="not-a-review") from None
+
+    def _made(self) -> bool:
+        """Whether the file was made now: decisions are for their owner's eyes, and SQLite's other files follow it."""
+        check_regular(path_of(self.path, "the database of a review"))
+        try:
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise InputError(
+                f"{self.path} cannot be written ({(error.strerror or str(error)).lower()}): choose another place",
+                code="cannot-write",
+            ) from None
+        return True
+
+    def _unmade(self) -> None:
+        """Nothing is left of a review that could not be begun, unless another process has begun it meanwhile."""
+        if self.path.stat().st_size == 0:
+            for end in ("", "-journal", "-wal", "-shm"):
+                self.path.with_name(f"{self.path.name}{end}").unlink(missing_ok=True)
 
     def _open(self, key: str | None) -> None:
         """Make the tables where the file is new; refuse what is not ours before anything in it is changed."""

@@ -72,6 +72,7 @@ class AuditSource:
     labels: str | None = None
     vectors: tuple[NDArray[np.floating], str] | None = None
     path: Path | None = None  # of the table itself
+    apart: bool = False  # the data of a run is opened apart, for a server that lives long
     _looks: tuple[Looks | None, str | None] | None = None
 
     # ------------------------------------------------------------ its files
@@ -142,7 +143,7 @@ class AuditSource:
         if self.show is not None:
             return looks_of_shown(self.show, self.table), None
         if self.run is not None:
-            return looks_or_reason(self.run, self.table, self.data, self.data_dir)
+            return looks_or_reason(self.run, self.table, self.data, self.data_dir, apart=self.apart)
         if self.data is not None:
             return looks_of_shown(self.data, self.table), None
         if "text" in self.table:

@@ -85,7 +85,7 @@ def serving(
     """The server of a review, ready to serve; closed at the end. What is shown is read before the port is taken."""
     from crust.review import ReviewServer
 
-    looks, reason = source.looks()
+    looks, reason = dataclasses.replace(source, apart=True).looks()
     cut = (source.verified() or {}).get("cut")
     # The database is made once the port is ours: a start that fails leaves nothing behind.
     server = ReviewServer(

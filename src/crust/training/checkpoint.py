@@ -122,7 +122,7 @@ def read(path: Path) -> dict[str, Any]:
         raise
     except OSError as error:
         raise InputError(f"{path} is no complete checkpoint: {error.strerror or error}", code="damaged-file") from None
-    except (ValueError, KeyError, TypeError, AttributeError, SafetensorError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, SafetensorError):
         raise InputError(f"{path} is no checkpoint of this version of crust", code="version") from None
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from crust._util.atomic_write import write_atomic
+from crust._util.foreign import parse_json, read_file
 from crust.audit.training_dynamics import Watch, trust
 from crust.errors import InputError
 from crust.training import checkpoint
@@ -67,7 +68,7 @@ class History:
     @classmethod
     def load(cls, path: Path) -> History:
         try:
-            return cls([json.loads(line) for line in path.read_text().splitlines()])
+            return cls([parse_json(line) for line in read_file(path).splitlines()])
         except (OSError, ValueError) as error:
             raise InputError(f"{path} is no history of a run: {error}", code="damaged-file") from None
 

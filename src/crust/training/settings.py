@@ -22,7 +22,7 @@ class TrainSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    epochs: int = Field(120, ge=1, description="passes over the training set")
+    epochs: int = Field(120, ge=1, le=1_000_000, description="passes over the training set")
     batch_size: int = Field(128, ge=1, description="examples in a step")
     optimizer: Literal["sgd", "adam", "adamw"] = Field("sgd", description="who turns gradients into steps")
     learning_rate: float = Field(0.1, gt=0, description="the highest rate of the run")
@@ -102,8 +102,15 @@ def split_settings(settings: dict[str, Any], method: type[BaseModel]) -> tuple[T
     )
 
 
+def _shown(value: Any) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else f"{value!r:.100}"
+
+
 def checked(model: type[BaseModel], values: dict[str, Any]) -> Any:
     """Build a settings object, or say in one sentence what is wrong."""
+    for name, value in values.items():
+        if isinstance(value, bool) and "bool" not in str(model.model_fields[name].annotation):
+            raise InputError(f"setting {name} is {value}: give a value that is no yes or no", code="bad-setting")
     try:
         return model(**values)
     except ValidationError as error:
@@ -111,5 +118,5 @@ def checked(model: type[BaseModel], values: dict[str, Any]) -> Any:
         where = ".".join(str(part) for part in first["loc"]) or "settings"
         what = first["msg"].removeprefix("Value error, ")
         raise InputError(
-            f"setting {where} is {first['input']!r}: {what[0].lower()}{what[1:]}", code="bad-setting"
+            f"setting {where} is {_shown(first['input'])}: {what[0].lower()}{what[1:]}", code="bad-setting"
         ) from None

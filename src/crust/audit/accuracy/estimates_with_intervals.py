@@ -114,10 +114,7 @@ def estimate_accuracy(
     """
     n, m = len(audit.error_score), len(errors.injected)
     _all_known(audit.error_score)
-    if m < 10:
-        raise InputError(
-            f"only {m} labels could be given errors: verifying an audit needs more examples", code="too-few-examples"
-        )
+    check_injected(errors)
     head = {"version": VERSION, "level": LEVEL, "examples": n, "classes": list(classes)}
     injected = np.isin(errors.kept, errors.injected)
     reason = cannot_say(audit, second.rows(~injected), second.rows(injected), errors)
@@ -158,6 +155,15 @@ def estimate_accuracy(
         "cannot_say": None,
         "notes": notes,
     }
+
+
+def check_injected(errors: InjectedErrors) -> None:
+    """Hold that something can be measured by the injected errors: better known before the training than after it."""
+    if len(errors.injected) < 10:
+        raise InputError(
+            f"only {len(errors.injected)} labels could be given errors: verifying an audit needs more examples",
+            code="too-few-examples",
+        )
 
 
 def cannot_say(audit: AuditArrays, others: AuditArrays, injected: AuditArrays, errors: InjectedErrors) -> str | None:
