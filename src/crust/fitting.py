@@ -323,7 +323,8 @@ def prepare(
         check_token_model(model, [part, *([data.validation] if data.validation else []), *data.tests.values()])
     if augment is None:
         augment = can_augment(part)
-    processes = Processes(experiment.mixed_precision, not torch.cuda.is_available(), trackers, run_dir)
+    cpu = not torch.cuda.is_available()
+    processes = Processes(experiment.mixed_precision, cpu, trackers, run_dir, experiment.device)
     if name == defaults.AUTO and processes.first:
         hint = defaults.advice(train.kind, train.shape, len(train), choice.model)
         sys.stderr.write("".join(f"{line}\n" for line in (choice.sentence, hint) if line is not None))
@@ -358,7 +359,7 @@ def prepare(
             "std": part.std,
             **({"tokens": part.inputs.encoding} if part.kind == "tokens" else {}),
         },
-        "experiment": experiment.model_dump(mode="json", exclude={"stop_after", "keep_every"}),
+        "experiment": experiment.model_dump(mode="json", exclude={"stop_after", "keep_every", "device"}),
         "settings": chosen.settings.model_dump(mode="json"),
         "validation": validation,
         "augment": augment,

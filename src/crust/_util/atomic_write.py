@@ -19,13 +19,6 @@ def write_atomic(path: str | Path, write: bytes | Callable[[BinaryIO], object]) 
     Args:
         path: where it shall be; a file that is there is replaced, one behind a link too.
         write: the content, or a function that writes it to an open file.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "note.txt"
-        >>> write_atomic(path, b"kept")
-        >>> path.read_text()
-        'kept'
     """
     path = Path(path)
     if not path.parent.is_dir():

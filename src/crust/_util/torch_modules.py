@@ -18,14 +18,7 @@ from crust.errors import InputError, choices
 
 
 def logits_of(output: Any) -> Tensor:
-    """The logits in what a network returned: the tensor itself, or its `.logits` (or the key `"logits"`).
-
-    Example:
-        >>> logits_of((torch.zeros(2, 3), torch.zeros(2, 64)))
-        Traceback (most recent call last):
-        ...
-        crust.errors.InputError: the model returns a tuple: let it return the logits, or an object with .logits
-    """
+    """The logits in what a network returned: the tensor itself, or its `.logits` (or the key `"logits"`)."""
     found = output if isinstance(output, Tensor) else getattr(output, "logits", None)
     if found is None and isinstance(output, Mapping):
         found = output.get("logits")
@@ -145,14 +138,6 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     Args:
         model: the network. The flag of each of its modules is set and put back by itself, so that parts which are
             frozen in eval mode stay so, and no `train()` of the user's own is called.
-
-    Example:
-        >>> model = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
-        >>> with evaluating(model):
-        ...     model.training, torch.is_grad_enabled()
-        (False, False)
-        >>> model.training
-        True
     """
     device = device_of(model)
     devices = [device] if device.type in ("cuda", "xpu") else []
@@ -235,15 +220,6 @@ def last_linear(model: nn.Module, sample: Any, name: str | None = None) -> tuple
 
     Returns:
         The name and the layer: an `nn.Linear`, or a 1x1 convolution used as one.
-
-    Example:
-        >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
-        >>> last_linear(model, torch.randn(2, 4))
-        ('2', Linear(in_features=8, out_features=3, bias=True))
-        >>> last_linear(nn.Sequential(nn.Linear(4, 3), nn.Softmax(1)), torch.randn(2, 4))
-        Traceback (most recent call last):
-        ...
-        crust.errors.InputError: no linear layer of the model gives its output: name the last layer, one of 0, ...
     """
     candidates = {key: module for key, module in model.named_modules() if _is_linear(module)}
     if name is not None:
@@ -295,20 +271,7 @@ def _last_names(names: Mapping[str, nn.Module]) -> str:
 
 
 def check_outputs(model: nn.Module, sample: Any, classes: int) -> None:
-    """Make sure that a network takes the data and gives one output a class; else say in one sentence what is wrong.
-
-    Args:
-        model: the network; nothing in it changes.
-        sample: a batch of a few examples.
-        classes: how many outputs it must have; 1 for a scalar output.
-
-    Example:
-        >>> check_outputs(nn.Linear(4, 3), torch.randn(2, 4), 3)
-        >>> check_outputs(nn.Linear(4, 3), torch.randn(2, 4), 10)
-        Traceback (most recent call last):
-        ...
-        crust.errors.InputError: the model has 3 outputs, but the data has 10 classes: give the model 10 outputs
-    """
+    """Make sure that a network takes the data and gives one output a class; else say in one sentence what is wrong."""
     first = next(iter(sample.values())) if isinstance(sample, Mapping) else sample
     n = len(first)
     with evaluating(model):
@@ -341,15 +304,7 @@ def check_outputs(model: nn.Module, sample: Any, classes: int) -> None:
 
 
 def check_shape(model: nn.Module, sample: Any, classes: int, shape: Iterable[int], what: str) -> None:
-    """Inputs of another shape than those trained on are fine where the network takes them, as some do any images.
-
-    Args:
-        model: the network; nothing in it changes.
-        sample: a batch of them.
-        classes: how many there are.
-        shape: of one that was trained on; () where it has none.
-        what: what to call them.
-    """
+    """Inputs of another shape than those trained on are fine where the network takes them, as some do any images."""
     found, trained = tuple(getattr(sample, "shape", ()))[1:], tuple(shape)
     if not found or not trained or found == trained:
         return

@@ -209,7 +209,8 @@ def _worst_table(table: Any) -> Any:
         rows.append([*cells, *(row[name] for name in text)])
     heads = ["index", *names, "predicted_prob", "label_quality", *rate, *text]
     title = "the labels of the lowest quality"
-    return text_table(heads, rows, title=title, left=[*names, *text], whole=["id", *text])
+    spare = [*rate, "predicted_prob", *(["index"] if "id" in table else []), "label_quality"]  # what they are sorted by
+    return text_table(heads, rows, title=title, left=[*names, *text], whole=["id"], spare=spare, cut=text)
 
 
 def _matrix_table(counts: Any, classes: list[Any]) -> Any:

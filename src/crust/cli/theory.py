@@ -89,16 +89,7 @@ def theory_command(
 
 
 def parse_epochs(text: str | None, there: list[int]) -> list[int] | None:
-    """`--epochs`: numbers, all, or last.
-
-    Example:
-        >>> parse_epochs("0, 5", [0, 5, 10]), parse_epochs("last", [0, 5, 10]), parse_epochs(None, [0])
-        ([0, 5], [10], None)
-        >>> parse_epochs("7", [0, 5, 10])
-        Traceback (most recent call last):
-        ...
-        crust.errors.InputError: there is no checkpoint of epoch 7, only of 0, 5, 10: train with --keep-every N ...
-    """
+    """`--epochs`: numbers, all, or last."""
     if text is None or text.strip() == "":
         return None
     if text.strip() in ("all", "last"):
@@ -118,12 +109,7 @@ def parse_epochs(text: str | None, there: list[int]) -> list[int] | None:
 
 
 def parse_cut(text: str) -> int | float | str:
-    """`--cut`: a whole number is a rank, a decimal point makes it a share of the energy.
-
-    Example:
-        >>> parse_cut("10"), parse_cut("0.9"), parse_cut("gap")
-        (10, 0.9, 'gap')
-    """
+    """`--cut`: a whole number is a rank, a decimal point makes it a share of the energy."""
     word = text.strip()
     if re.fullmatch(r"\d+", word):
         return int(word)

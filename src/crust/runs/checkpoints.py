@@ -38,13 +38,7 @@ class Choice:
 
 
 class Reopened:
-    """A finished run, or one that is still going on.
-
-    Args:
-        folder: the run's folder.
-        train: the training examples with the labels that the run was given, as it was given them.
-        truth: the true labels as numbers, where they are known.
-    """
+    """A run, finished or still going on, with its training examples as it was given them, and the truth if known."""
 
     def __init__(self, folder: str | Path, train: Examples, truth: NDArray[np.int64] | None = None):
         self.folder = RunFolder(folder)

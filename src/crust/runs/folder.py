@@ -137,7 +137,9 @@ class RunFolder:
     def _refuse_earlier_version(self, config: dict[str, Any]) -> None:
         experiment = config.get("experiment")
         if isinstance(experiment, dict) and "drops" in experiment:  # what lr_milestones was called
-            raise InputError(f"the run in {self} is of an earlier version of crust: train it again", code="old-run")
+            raise InputError(
+                f"the run in {self} is of an earlier version of crust: train again, into another folder", code="old-run"
+            )
 
     def audit(self) -> tuple[pd.DataFrame, list[Any]]:
         """The audit's table that a finished run has left, and the classes in the order of their numbers."""
@@ -326,11 +328,7 @@ class RunFolder:
             self.release()
 
     def what_is_there(self, changed: Sequence[str] = ()) -> str | None:
-        """The run that stands in the way of a new one, in a sentence; None where nothing of one was saved.
-
-        Args:
-            changed: in which settings it differs from the new one.
-        """
+        """The run that stands in the way of a new one, in a sentence; None where nothing of one was saved."""
         from crust.training import checkpoint
 
         saved, quoted = checkpoint.numbered(self.checkpoint_dir), shlex.quote(str(self))

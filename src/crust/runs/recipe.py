@@ -165,14 +165,7 @@ def recipe_text(options: dict[str, Any], experiment: Any, own: Any) -> str:
 
 
 def absolute_paths(options: dict[str, Any]) -> dict[str, Any]:
-    """The options with every path made absolute, so that a run goes on from whatever folder it is called.
-
-    Example:
-        >>> absolute_paths({"data": "digits", "epochs": 3})
-        {'data': 'digits', 'epochs': 3}
-        >>> Path(absolute_paths({"labels": "human.npz:worse"})["labels"]).is_absolute()
-        True
-    """
+    """The options with every path made absolute, so that a run goes on from whatever folder it is called."""
     from crust.data.load import NAMES
 
     found = dict(options)

@@ -262,11 +262,6 @@ def check_groups(groups: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int64]] 
 
     Returns:
         The sorted names and for each point the position of its name (int64); None where there are no groups.
-
-    Example:
-        >>> names, codes = check_groups(["ship", "cat", "cat"], 3)
-        >>> names.tolist(), codes.tolist()
-        (['cat', 'ship'], [1, 0, 0])
     """
     if groups is None:
         return None
@@ -435,10 +430,6 @@ def parse_bytes(size: Any, what: str = "the size") -> int:
 
     Returns:
         Bytes, at least 1.
-
-    Example:
-        >>> parse_bytes("1.5 GiB"), parse_bytes("2GB"), parse_bytes(4096)
-        (1610612736, 2000000000, 4096)
     """
     count = 0
     if isinstance(size, str):

@@ -24,15 +24,7 @@ from crust.training.run_state import RunState
 
 
 class History:
-    """Epochs as dictionaries, in order.
-
-    Example:
-        >>> history = History([{"epoch": 0, "test_accuracy": 0.5}, {"epoch": 1, "test_accuracy": 0.7}])
-        >>> history["test_accuracy"]
-        [0.5, 0.7]
-        >>> history.accuracy()["last"]
-        0.7
-    """
+    """Epochs as dictionaries, in order."""
 
     def __init__(self, lines: list[dict[str, Any]] | None = None):
         self.lines = list(lines or [])

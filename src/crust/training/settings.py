@@ -9,6 +9,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from crust.errors import InputError, choices
 from crust.training.learning_rate import Schedule, schedule_factor
 
+# Names in other tools, and ours.
+SYNONYMS = {
+    "lr": "learning_rate", "num_workers": "workers", "max_grad_norm": "clip_norm", "scheduler": "schedule",
+    "lr_scheduler": "schedule", "num_epochs": "epochs", "num_train_epochs": "epochs", "max_epochs": "epochs",
+    "n_epochs": "epochs", "wd": "weight_decay", "bs": "batch_size", "optim": "optimizer", "coreset": "fraction",
+    "share": "fraction", "amp": "mixed_precision", "fp16": "mixed_precision", "bf16": "mixed_precision",
+    "gpu": "device", "cuda": "device", "random_state": "seed",
+}  # fmt: skip
+
 
 class TrainSettings(BaseModel):
     """Network-independent settings of a run; the paper's for CIFAR are the defaults.
@@ -48,6 +57,9 @@ class TrainSettings(BaseModel):
     eval_batch_size: int = Field(128, ge=1, description="examples in a batch of an evaluation pass")
     mixed_precision: Literal["no", "fp16", "bf16"] = Field(
         "no", description="half precision in the forward pass, where the device can"
+    )
+    device: str | None = Field(
+        None, description="where to compute, such as cpu, cuda, cuda:1 or mps; null: a GPU where CUDA has one"
     )
     channels_last: bool = Field(True, description="memory layout of images that is faster for convolutions")
     audit_every: int | None = Field(
@@ -95,6 +107,8 @@ def split_settings(settings: dict[str, Any], method: type[BaseModel]) -> tuple[T
     ours, theirs = set(TrainSettings.model_fields), set(method.model_fields)
     for name in settings:
         if name not in ours | theirs:
+            if SYNONYMS.get(name) in ours | theirs:
+                raise InputError(f"unknown setting {name!r}: it is {SYNONYMS[name]} here", code="unknown-setting")
             choices(name, sorted(ours | theirs), "setting")
     return (
         checked(TrainSettings, {name: value for name, value in settings.items() if name in ours - theirs}),
