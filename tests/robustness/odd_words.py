@@ -115,10 +115,9 @@ methods ../../etc/passwd|demo --epochs 0|demo --epochs x|demo --seed -1|demo -o 
 demo extra|demo --seed 99999999999999999999|nothing|trian|--nothing|-q|--version extra|help|train train train
 """
 RIGHT = {
-    "review run --export out.csv",
     "report --features x.npy --labels right.npz:y -o x.html",
     "--version extra",
-    "review run --data nothing --export out.csv",
+    "report --features x.npy --labels right.npz:y -o x.html --data latin.txt",
     "select right.csv -k 5 --columns a,a",
     "select right.csv -k 5 --columns=",
     "theory run --points 99999999999999999999",

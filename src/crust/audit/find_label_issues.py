@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from crust._util.foreign import as_array, check_text, numbers_of
 from crust._util.progress import progress_bar
 from crust.audit.duplicates import duplicates
-from crust.audit.label_quality import balanced, class_factors, label_quality
+from crust.audit.label_quality import balanced, class_factors, issues, label_quality
+from crust.audit.noise_rate import noise_rate
 from crust.audit.reliability import mark
 from crust.data.labels import encode_labels
 from crust.errors import InputError
@@ -78,7 +79,7 @@ def find_label_issues(
         "predicted_label": pd.Series(names[p.argmax(axis=1)], dtype=object).infer_objects(),
         "predicted_prob": p.max(axis=1),
         "label_quality": label_quality(p, codes),
-        "is_label_issue": p.argmax(axis=1) != codes,
+        "is_label_issue": np.zeros(len(codes), bool),  # by the whole table, below
         "selection_rate": nothing,
         "mean_weight": nothing,
         "mean_loss": -np.log(np.maximum(given, 1e-12)),
@@ -88,7 +89,10 @@ def find_label_issues(
     if features is not None:
         same = duplicates([(x, rows)])
         table["duplicate_of"] = np.array([same.get(row, -1) for row in range(len(codes))])
-    return mark(pd.DataFrame(table))
+    found = pd.DataFrame(table)
+    rate = noise_rate(found, len(classes)).value
+    found["is_label_issue"] = issues(found["label_quality"].to_numpy(), codes, p.argmax(axis=1), rate)
+    return mark(found)
 
 
 def _one_each(labels: Any) -> Any:
