@@ -49,7 +49,7 @@ def test_a_run_shows_worst_labels_noise_and_classes(here, capsys):
     assert "class by class" in shown
     assert shown.count("noise rate") == 1
     assert crust.load("run").noise_rate().sentence() in shown
-    assert "the whole table: run/audit.parquet, or add -o table.csv\n" in shown
+    assert "the whole table: run/audit.parquet, or add -o table.csv; only the label issues: add --issues\n" in shown
     assert shown.endswith("next: crust report run, crust verify run, or crust review run\n")
 
 
@@ -93,7 +93,7 @@ def test_an_audit_from_files(here, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("", "there is nothing to audit: name the folder of a run, or give --probs or --features"),
+        ("", "there is nothing to audit: name the folder of a run or a table, or give --probs or --features"),
         ("nowhere", "there is no folder nowhere: give the folder of a run"),
         (".", "holds no run: give the folder of one"),
         ("--probs all.npz:p", "--probs needs labels: give --labels FILE"),

@@ -120,58 +120,6 @@ def looks_or_reason(
         return None, str(error)
 
 
-def looks_of_file(data: str, n: int) -> Looks:
-    """The rows of a table, the texts of a file with one a line, or the images or features of a .npy file."""
-    from crust.data import matrix_io, table_io
-    from crust.report.previews import Rows, rows_of
-
-    path = Path(data)
-    found: Looks
-    if path.suffix.lower() == ".txt":
-        try:
-            lines = _texts_of_file(path)
-        except OSError as error:
-            raise InputError(
-                f"cannot read {path}: {(error.strerror or str(error)).lower()}", code="cannot-read"
-            ) from None
-        count, found = len(lines), Rows(["text"], lambda index: [lines[index]])
-    elif path.suffix.lower() in matrix_io.TABLES:
-        with matrix_io.reading(path):
-            rows = table_io.read_table_file(path)
-        count, found = rows.num_rows, rows_of(rows, [""])
-    else:
-        with matrix_io.reading(path):
-            values = matrix_io.open_array(*matrix_io.split_spec(data))
-        found = _looks_of_array(values, path.name)
-        count = len(values)
-    if count != n:
-        raise InputError(
-            f"{path.name} has {count:,} examples, but there are {n:,} labels: give the same ones", code="labels-length"
-        )
-    return found
-
-
-def _texts_of_file(path: Path) -> list[str]:
-    """One text a line. A text may hold form feeds and whatever else Unicode takes for the end of a line."""
-    lines = path.read_bytes().decode("utf-8", errors="replace").split("\n")
-    if not lines[-1]:  # after the end of the last line
-        lines.pop()
-    return [line.removesuffix("\r") for line in lines]
-
-
-def _looks_of_array(values: Any, name: str) -> Looks:
-    """The rows of a matrix, or images; whatever else there is could not be shown."""
-    from crust.report.previews import Pictures, as_image, is_image, numbers_of
-
-    if values.dtype.kind not in "biuf" or (values.ndim != 2 and not is_image(values.shape[1:])):
-        raise InputError(
-            f"{name} has shape {values.shape} of {values.dtype}, which is neither features nor images: give numbers of "
-            "shape (n, features), (n, height, width), or images with 1, 3 or 4 channels",
-            code="array-shape",
-        )
-    return numbers_of(values) if values.ndim == 2 else Pictures(lambda index: as_image(values[index]))
-
-
 def _looks_of_files(run: RunFolder, root: Path, table: Any) -> Looks:
     """Images in class folders: the files themselves, larger than the network saw them."""
     from crust.data.image_folder import train_root

@@ -61,6 +61,7 @@ class RunFolder:
     | probabilities.npy | those of all classes that the audit goes by, a row a training example | " |
     | verified.json, verification/ | how far the audit can be trusted; the training that says so | `crust verify` |
     | review.sqlite | the decisions of people | `crust review` |
+    | map.npz | all examples in two dimensions, for the pages' map | `crust report`, `review` |
     | report.html, moves.csv, corrected.* | the page; files to move; corrected labels | `crust report`, `apply` |
 
     Args:
@@ -88,6 +89,7 @@ class RunFolder:
         self.verified_path = self.path / "verified.json"
         self.review_path = self.path / "review.sqlite"
         self.moves_path = self.path / "moves.csv"
+        self.map_path = self.path / "map.npz"
         self.lock_path = self.path / ".lock"
         self._lock: FileLock | None = None
         self._at_begin: dict[Path, Callable[[], None]] = {}  # what writes them
@@ -305,7 +307,12 @@ class RunFolder:
                 log.warning("%s cannot be locked (%s): let no other command write to it", self, error.strerror or error)
         if first:
             for path in vars(self).values():
-                if isinstance(path, Path) and path not in (self.path, self.report_path, self.verified_path):
+                if isinstance(path, Path) and path not in (
+                    self.path,
+                    self.report_path,
+                    self.verified_path,
+                    self.map_path,
+                ):
                     remove_drafts(path)
 
     def release(self) -> None:

@@ -171,7 +171,7 @@ class Result:
             "time": f"{duration(took)}, {passes:,} passes of an example through the network",
             "next": f"crust report {folder}, or crust review {folder}"
             if folder
-            else 'result.audit().sort_values("label_quality") has the worst labels first',
+            else 'result.review(show=...), result.report("report.html"), or result.audit() for the table',
         }
 
     def _audit_or_none(self) -> Any:
@@ -184,6 +184,23 @@ class Result:
         """The share of wrong labels with its interval, or why there is none; once asked, that of `crust verify`."""
         verified = None if self.run_dir is None else RunFolder(self.run_dir).verified()
         return noise_rate(self.audit(), len(self.classes), verified)
+
+    def report(self, path: str | Path | None = None, *, show: Any = None) -> Path:
+        """Write the audit as one HTML page, as `crust report` does; see `crust.review_labels` for what `show` takes.
+
+        Args:
+            path: where it goes; default: into the run's folder.
+            show: what is shown of the examples; default: the data of the run, as far as it can be opened again.
+        """
+        from crust.runs.audit_source import open_audit
+
+        return open_audit(self, show=show).report(path)
+
+    def review(self, *, show: Any = None, **options: Any) -> Any:
+        """Open the review page, and return what was decided once somebody has finished: `crust.review_labels`."""
+        from crust.runs.review_session import review_labels
+
+        return review_labels(self, show=show, **options)
 
     def warnings(self) -> list[str]:
         """What speaks against relying on the audit, or for another method, each with what to do; often nothing."""
