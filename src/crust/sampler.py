@@ -35,7 +35,7 @@ from crust.training.context import Context
 from crust.training.distributed import Processes
 from crust.training.evaluation import EpochEvaluation
 from crust.training.loop import clock
-from crust.training.losses import bounded_cross_entropy, mix, one_hot
+from crust.training.losses import mix, one_hot, towards_sce
 from crust.training.method import Method, Selection
 from crust.training.recorder import Recorder
 from crust.training.run_state import Plan, RunState
@@ -301,7 +301,7 @@ class CoresetSampler(Sampler[int]):
     # ------------------------------------------------------------ with mixing and with noise
 
     def loss(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Cross-entropy that is bounded the more, the more labels seem to be wrong: the loss of `crust`.
+        """Cross-entropy, or the nearer to symmetric cross-entropy, the more labels seem to be wrong: that of `crust`.
 
         Args:
             logits: of a batch.
@@ -317,11 +317,11 @@ class CoresetSampler(Sampler[int]):
         """
         rows = target if target.is_floating_point() else one_hot(target, logits.shape[1])
         bounds = torch.full((len(logits),), self.bound, device=logits.device)
-        return bounded_cross_entropy(logits.float(), rows.float(), bounds)
+        return towards_sce(logits.float(), rows.float(), bounds)
 
     @property
     def bound(self) -> float:
-        """q of the members' loss, (1 - pᵠ) / q: 0 is cross-entropy."""
+        """How far the members' loss is from cross-entropy (0) to symmetric cross-entropy (1)."""
         sized = getattr(self.method, "sized", None)
         if sized is None:
             return 0.0

@@ -180,7 +180,7 @@ def on_digits(**more):
 
 
 def test_a_coreset_that_sizes_itself_begins_with_everyone_and_drops_wrong_labels():
-    run = on_digits()
+    run = on_digits(select_after=6)
     sizes = run.history["n_selected"]
     assert sizes[0] == 540
     chosen = [line for line in run.history if line.get("memorised")]
@@ -191,6 +191,19 @@ def test_a_coreset_that_sizes_itself_begins_with_everyone_and_drops_wrong_labels
     assert all(later["high"] <= sooner["high"] for sooner, later in itertools.pairwise(noise))
 
 
+def test_averaged_weights_are_kept_unless_the_run_says_how_long_or_not_at_all():
+    def ema(**more):
+        method = METHODS["crust"](METHODS["crust"].Settings(**{k: v for k, v in more.items() if k == "averaged"}))
+        found = context()
+        found.experiment = found.settings.model_copy(update={"batch_size": 2, "ema": more.get("ema")})
+        method.begin_run(found)
+        return method.stages()[0].settings(found.experiment).ema
+
+    assert ema() == pytest.approx(1 - 1 / 30)  # 60 examples, two a step
+    assert ema(ema=0.5) == 0.5
+    assert ema(averaged=False) is None
+
+
 def test_without_anything_held_out_the_coreset_still_sizes_itself():
     run = on_digits(validation=0)
     assert run.history["n_selected"][:2] == [600, 600]
@@ -198,7 +211,8 @@ def test_without_anything_held_out_the_coreset_still_sizes_itself():
 
 
 def test_a_noise_rate_that_is_given_is_kept_to():
-    found = [line for line in on_digits(noise_rate=0.3).history if line.get("memorised")]
+    run = on_digits(noise_rate=0.3, select_after=6)
+    found = [line for line in run.history if line.get("memorised")]
     assert found
     assert all(line["noise_range"]["rate"] == 0.3 for line in found)
     assert all(line["n_members"] <= round(540 * 0.7) for line in found)

@@ -25,12 +25,12 @@ from crust.selection import Coreset
 from crust.training import coreset_rules
 from crust.training.context import Context
 from crust.training.epoch_scaling import warmup_of
-from crust.training.losses import bounded_cross_entropy, one_hot
-from crust.training.method import Batch, Method, Output, Selection, Settings
+from crust.training.losses import one_hot, towards_sce
+from crust.training.method import Batch, Method, Output, Selection, Settings, Stage
 from crust.training.mixup_batches import mix_with
 from crust.training.noise_estimation import Rate
 
-OTHERS_BOUND = 0.7  # q of the loss of those who are not members, as the authors of the loss have it
+FEWEST_AVERAGED = 10  # steps; where an epoch has more, the average is over about an epoch
 
 
 class CrustSettings(Settings):
@@ -56,10 +56,13 @@ class CrustSettings(Settings):
     )
     memory: float = Field(0.8, ge=0, lt=1, description="auto: how much of what earlier passes said is kept")
     bound: Annotated[float, Field(ge=0, le=1)] | Literal["auto"] = Field(
-        "auto", description="q of the members' bounded loss, 0 for cross-entropy; auto: by the noise rate"
+        "auto", description="the members' loss, from cross-entropy (0) to symmetric cross-entropy (1); auto: by noise"
     )
     others: Literal["bounded", "none"] = Field(
         "bounded", description="auto: whether the others are trained on as much as they are worth"
+    )
+    averaged: bool = Field(
+        True, description="keep and measure weights averaged over about an epoch, where ema does not say otherwise"
     )
     weights: coreset_rules.Weights = Field("none", description="what a member of the coreset weighs")
     mixup: Literal["auto", "coreset", "cluster", "none"] = Field(
@@ -95,10 +98,19 @@ class Crust(Method):
         if self.settings.budget == "label" or fraction == "auto":
             self._check_budget()
         self.estimates_itself = fraction != "noise-rate"  # else two short trainings estimate the rate first
+        self.ema: float | None = None  # None: as the experiment says
         self.coreset: Coreset | None = None
         self.partners: NDArray[np.int64] | None = None
         self.sized: coreset_rules.SizedCoreset | None = None  # fraction="auto"
         self.members: NDArray[np.bool_] | None = None  # of the epoch's rows
+
+    def begin_run(self, context: Context) -> None:
+        if self.settings.averaged and context.experiment.ema is None:
+            steps = math.ceil(context.n / context.experiment.batch_size)
+            self.ema = 1 - 1 / max(FEWEST_AVERAGED, steps)
+
+    def stages(self) -> list[Stage]:
+        return [Stage(ema=self.ema)]
 
     def _check_budget(self) -> None:
         """What goes by clusters needs medoids of groups, and so does facility location."""
@@ -139,8 +151,7 @@ class Crust(Method):
                 None if context.validation is None else context.validation.labels,
                 None if known is None else float(known.value),
             )
-            updates = context.epoch * math.ceil(context.n / context.settings.batch_size)
-            if sized.ready(context.epoch, context.epochs, updates, settings.select_after):
+            if sized.ready(context.epoch, context.epochs, settings.select_after):
                 sized.choose(context.labels, grouping=settings.grouping, selection=settings.selection)
             facts = sized.facts()
         member = sized.member
@@ -210,13 +221,13 @@ class Crust(Method):
         return mix_with(batch, partners, context, alpha=settings.alpha, beta=settings.alpha, labels=settings.mix_labels)
 
     def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
-        """Cross-entropy; of a coreset that sized itself a loss that is bounded the more, the more noise there is."""
+        """Cross-entropy; of a coreset that sized itself the more bounded, the more noise there is."""
         if self.sized is None or self.members is None:
             return super().losses(outputs, batch, context)
         own = self.sized.bound if self.settings.bound == "auto" else float(self.settings.bound)
-        bounds = np.where(self.members[batch.rows], own, OTHERS_BOUND).astype(np.float32)
+        bounds = np.where(self.members[batch.rows], own, 1.0).astype(np.float32)
         target = one_hot(batch.y, context.classes) if batch.target is None else batch.target
-        return [bounded_cross_entropy(outputs[0].logits, target, context.tensor(bounds), batch.weight)]
+        return [towards_sce(outputs[0].logits, target, context.tensor(bounds), batch.weight)]
 
     def state(self) -> dict[str, Any]:
         found: dict[str, Any] = {} if self.coreset is None else {"coreset": self.coreset.arrays()}
@@ -234,6 +245,7 @@ class CrustHalfSettings(CrustSettings):
     memory: float = Field(0.0, ge=0, lt=1)
     bound: Annotated[float, Field(ge=0, le=1)] | Literal["auto"] = 0.0
     others: Literal["bounded", "none"] = "none"
+    averaged: bool = False
     mixup: Literal["auto", "coreset", "cluster", "none"] = "coreset"
     select_every: int | None = Field(1, ge=1)
 

@@ -29,11 +29,10 @@ Budget = Literal["label", "group"]
 Weights = Literal["cluster", "none"]
 
 MEMORISED_GAP = 0.08  # so much oftener right by the given labels on what was trained on, and two standard errors
-ENOUGH_UPDATES = 200  # of the weights, and an eighth of the epochs: a network knows something
 HELD_MEMORY = 0.5  # of the passes over held-out examples, which memorise nothing
 LEAST_WORTH = 0.15  # others that are worth less are left out, which also saves their passes
 CENTRALITY_SAMPLE = 1024  # 2 in 10,000 choices differ from those by all distances (docs/scale.md)
-BOUND_BY_NOISE, MOST_BOUND = 3.5, 0.7  # q of the members' loss: at a fifth of wrong labels as its authors have it
+BOUND_AT = 0.05  # the noise rate from which on the loss is symmetric cross-entropy as its authors have it
 
 
 def choose(
@@ -150,7 +149,7 @@ class SizedCoreset:
         self.held: NDArray[np.floating] | None = None  # of those held out
         self.noise: HeldOutNoise | None = None
         self.memorised = False
-        self.bound = 0.0  # q of the members' loss
+        self.bound = 0.0  # how far the members' loss is from cross-entropy to symmetric cross-entropy
 
     def look(
         self,
@@ -187,17 +186,14 @@ class SizedCoreset:
         self.noise = found if self.noise is None else self.noise.least(found)
         if known is not None:
             self.noise = HeldOutNoise(known, math.inf, 1.0, False, max(known, self.noise.disagreement))
-        self.bound = min(MOST_BOUND, BOUND_BY_NOISE * self.noise.low)
+        self.bound = min(1.0, self.noise.high / BOUND_AT)
 
-    def ready(self, epoch: int, epochs: int, updates: int, select_after: int | None) -> bool:
-        """Whether members are chosen from now on, after so many epochs and updates of the weights."""
+    def ready(self, epoch: int, epochs: int, select_after: int | None) -> bool:
+        """Whether members are chosen from now on, after so many epochs."""
         if select_after is not None:
             self.memorised = epoch >= select_after
         elif self.held is None:
             self.memorised = epoch >= warmup_of(None, epochs)
-        else:
-            knows = epoch >= warmup_of(None, epochs) and updates >= ENOUGH_UPDATES
-            self.memorised = self.memorised or knows
         return self.memorised
 
     def choose(self, labels: NDArray[np.int64], *, grouping: Grouping, selection: Rule) -> None:

@@ -155,30 +155,33 @@ def gce(logits: Tensor, y: Tensor, q: float = 0.7, weight: Tensor | None = None)
     return (losses if weight is None else losses * weight).mean()
 
 
-def bounded_cross_entropy(logits: Tensor, target: Tensor, q: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Generalised cross-entropy with a q of its own for each example, and labels that may be distributions.
+def towards_sce(logits: Tensor, target: Tensor, bound: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Between cross-entropy (a bound of 0) and symmetric cross-entropy (1), as each example's bound says.
 
-    A q of 0 is cross-entropy. A mixed label is taken part by part: the mean of the losses of its classes.
+    Symmetric cross-entropy hardly pulls at labels that the network finds unlikely, but never lets go of them. A mixed
+    label is taken part by part: the mean of the losses of its classes.
 
     Example:
         >>> z, y = torch.randn(3, 4), torch.tensor([0, 1, 3])
-        >>> both = [gce(z, y, 0.5), bounded_cross_entropy(z, one_hot(y, 4), torch.full((3,), 0.5))]
+        >>> both = [sce(z, y), towards_sce(z, one_hot(y, 4), torch.ones(3))]
         >>> bool(torch.isclose(*both))
         True
     """
     log_p = F.log_softmax(logits, dim=1)
-    q = q[:, None]
-    by_class = torch.where(q > 0, -torch.expm1(q * log_p) / q.clamp_min(1e-6), -log_p)
-    losses = (target * by_class).sum(dim=1)
+    own, reverse = -(target * log_p).sum(dim=1), -(target * torch.expm1(log_p)).sum(dim=1)
+    losses = (1 - (1 - SCE_ALPHA) * bound) * own - SCE_LOG_ZERO * bound * reverse
     return (losses if weight is None else losses * weight).mean()
+
+
+SCE_ALPHA, SCE_LOG_ZERO = 0.1, -4.0  # as its authors have them for CIFAR-10
 
 
 def sce(
     logits: Tensor,
     y: Tensor,
-    alpha: float = 0.1,
+    alpha: float = SCE_ALPHA,
     beta: float = 1.0,
-    log_zero: float = -4.0,
+    log_zero: float = SCE_LOG_ZERO,
     weight: Tensor | None = None,
 ) -> Tensor:
     """Symmetric cross-entropy: alpha times cross-entropy plus beta times its reverse, -Σ p log y with log 0 := -4.

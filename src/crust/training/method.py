@@ -105,6 +105,7 @@ class Stage:
     weight_decay: float | None = None
     batch_size: int | None = None
     clip_norm: float | None = None
+    ema: float | None = None
     full_batches: bool = False  # leave out a last batch that is short, where there is a full one
     schedule: bool = True  # the experiment's schedule and warm-up; False: a constant rate
     factors: tuple[tuple[float, float], ...] | None = None  # instead of both: (share of the epochs, factor since then)
@@ -116,7 +117,7 @@ class Stage:
 
     def settings(self, experiment: TrainSettings) -> TrainSettings:
         """The experiment's settings with what this stage has of its own."""
-        names = ("epochs", "optimizer", "learning_rate", "momentum", "weight_decay", "batch_size", "clip_norm")
+        names = ("epochs", "optimizer", "learning_rate", "momentum", "weight_decay", "batch_size", "clip_norm", "ema")
         own = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         if own.get("momentum") == 0:
             own["nesterov"] = False

@@ -248,6 +248,14 @@ class HeldOutNoise:
         error = math.sqrt(self.rate * (1 - self.rate) / self.asked) + 0.5 / self.asked
         return max(0.0, self.rate - 1.645 * error)
 
+    @property
+    def high(self) -> float:
+        """The most that is likely (one standard error, by Wilson's formula), given how few were asked."""
+        if math.isinf(self.asked):
+            return self.rate
+        spread = math.sqrt(self.rate * (1 - self.rate) / self.asked + 0.25 / self.asked**2)
+        return min(self.disagreement, (self.rate + 0.5 / self.asked + spread) / (1 + 1 / self.asked))
+
     def least(self, newer: HeldOutNoise) -> HeldOutNoise:
         """The smallest shares of both: networks that know too little say too much. The kind of noise is the newer's."""
         first = min(self, newer, key=lambda one: one.surest)
