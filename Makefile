@@ -49,7 +49,7 @@ docs-check: $(STAMP)  ## the pages, the README and what they conclude say what t
 	@$(BIN)/python -m pytest results $(ARGS)
 
 docs: $(VENV)/.docs  ## the documentation site, in site/; broken links are errors
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "look at: site/index.html"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "look at: site/index.html; with search: $(BIN)/python -m http.server -b 127.0.0.1 -d site"
 
 lint: $(STAMP)  ## ruff and mypy
 	@$(BIN)/ruff check --quiet

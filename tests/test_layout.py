@@ -18,6 +18,7 @@ RANKS = [
     ["methods", "defaults"],
     ["report"],
     ["review"],
+    ["exchange"],
     ["corrections"],
     ["runs"],
     ["fitting", "corrections.apply_corrections"],  # which opens a run; the rest of corrections is for any data

@@ -69,6 +69,17 @@ def test_names_are_listed_and_found():
         assert getattr(crust, name) is getattr(importlib.import_module(crust._HOMES[name]), name)
 
 
+def test_every_public_name_is_in_the_reference():
+    pages = "\n".join(path.read_text() for path in (Path(__file__).parents[1] / "docs" / "api").glob("*.md"))
+    shown = {line.split()[1] for line in pages.splitlines() if line.startswith(":::")}
+    named = {full.rpartition(".")[2] for full in shown}
+    constants = {"METHODS"}  # has pages of its own
+    missing = {name for name in crust.__all__ if name not in named and crust._HOMES[name] not in shown}
+    assert missing == constants
+    for full in shown:
+        assert pkgutil.resolve_name(full)
+
+
 def test_rooms_are_found_and_other_names_are_not():
     code = "import crust; print(crust.selection.__name__, crust.errors.__name__, hasattr(crust, 'nothing'))"
     assert run_python(code) == "crust.selection crust.errors False"

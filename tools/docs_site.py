@@ -1,4 +1,7 @@
-"""What the site does to the pages: README, CHANGELOG and CONTRIBUTING come in, links out of docs/ become names."""
+"""What the site does to the pages: README, CHANGELOG and CONTRIBUTING come in, links out of docs/ become names.
+
+The page of the commands is what their --help says.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import griffe
+import typer
 from mkdocs.structure.files import File, Files
+
+from crust.cli.app import COMMANDS, app
 
 LOG = logging.getLogger("mkdocs.docs_site")  # a warning here fails a strict build
 ROOT = Path(__file__).parents[1]
@@ -21,7 +27,25 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the three pages that stand in the repository's root."""
     for source, page in FROM_THE_ROOT.items():
         files.append(File.generated(config, page, content=(ROOT / source).read_text(encoding="utf-8")))
+    files.append(File.generated(config, "api/commands.md", content=commands_page()))
     return files
+
+
+def commands_page() -> str:
+    """Every command with its arguments, options and examples."""
+    parts = ["# Commands\n\nWhat `crust COMMAND --help` says."]
+    for name, command in typer.main.get_command(app).commands.items():
+        lines = "\n".join(COMMANDS[name][1])
+        parts += [f"## crust {name}", command.help or "", f"```text\n{lines}\n```", "| option | meaning |\n|---|---|"]
+        for each in command.params:
+            words = each.opts + each.secondary_opts if each.param_type_name == "option" else [each.metavar or each.name]
+            value = each.metavar if each.param_type_name == "option" and not each.is_flag and each.metavar else ""
+            shown = " ".join(f"`{word}`" for word in [*words, *filter(None, [value])])
+            default = each.default
+            usual = "" if default in (None, False, ()) or callable(default) else f" Default: {default}."
+            row = f"| {shown} | {(each.help or '').replace('|', chr(92) + '|')}{usual} |"
+            parts[-1] += f"\n{row}"
+    return "\n\n".join(parts) + "\n"
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

@@ -29,6 +29,7 @@ RUN_FILES = (
     "verified.json",
     "review.sqlite",
     "moves.csv",
+    "map.npz",
     "checkpoint",
 )
 TERMS = ("label quality", "label issue", "pred_probs", "training dynamics", "memoris", "transition matrix")

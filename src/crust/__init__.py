@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from crust.methods import METHODS as METHODS
     from crust.runs.result import Result as Result
     from crust.runs.result import load as load
+    from crust.runs.review_session import review_labels as review_labels
     from crust.sampler import CoresetSampler as CoresetSampler
     from crust.sampler import choose as choose
     from crust.sampler import mixing as mixing
@@ -56,6 +57,7 @@ _HOMES = {
     "load": "crust.runs.result",
     "mixing": "crust.sampler",
     "proxies": "crust.gradients",
+    "review_labels": "crust.runs.review_session",
     "select": "crust.selection",
     "verify_audit": "crust.verification",
 }

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable
 from types import ModuleType
 
+LONGEST = 600  # characters of a message
+
 
 class CrustError(Exception):
     """The root of all errors that crust raises on purpose.
@@ -27,7 +29,7 @@ class CrustError(Exception):
     code = "error"
 
     def __init__(self, message: str = "", *, code: str | None = None):
-        super().__init__(message)
+        super().__init__(one_line(message))
         if code is not None:
             self.code = code
 
@@ -56,6 +58,18 @@ class MissingPackage(CrustError, ImportError):
     def __init__(self, message: str = "", *, code: str | None = None, name: str | None = None):
         super().__init__(message, code=code)
         self.name = name
+
+
+def one_line(text: str) -> str:
+    """A message in one line that any terminal can show, whatever names from data are in it; long ones lose the middle.
+
+    Example:
+        >>> one_line("no class 'a\\nb\\x1b[2J'"), len(one_line("a" * 10_000))
+        ("no class 'a\\\\nb\\\\x1b[2J'", 603)
+    """
+    if not text.isprintable():
+        text = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
 
 
 def require(package: str, extra: str) -> ModuleType:

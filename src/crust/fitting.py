@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,10 @@ from torch import nn
 
 from crust import defaults
 from crust._util import seeding
+from crust._util.foreign import cannot_read, path_of
 from crust._util.large_arrays import kept_type
 from crust._util.progress import LINE_EVERY, EpochProgress
-from crust._util.torch_modules import check_outputs, check_shape, unwrapped
+from crust._util.torch_modules import check_network, check_outputs, check_shape, unwrapped
 from crust.audit import audit_table, duplicates
 from crust.audit.label_quality import judged_probabilities
 from crust.audit.reliability import mark
@@ -294,6 +296,7 @@ def prepare(
         )
     if isinstance(model, nn.Module):
         model = unwrapped(model)
+    run_dir = _check_arguments(validation, augment, resume, run_dir, on_epoch_end)
     chosen, experiment, method_name = build_method(method, settings)
     check_trackers(trackers, None if run_dir is None else Path(run_dir))
     if true_labels is None and chosen.uses_true_labels:
@@ -320,13 +323,13 @@ def prepare(
         check_token_model(model, [part, *([data.validation] if data.validation else []), *data.tests.values()])
     if augment is None:
         augment = can_augment(part)
-    processes = Processes(experiment.mixed_precision, not torch.cuda.is_available(), trackers, run_dir)
+    cpu = not torch.cuda.is_available()
+    processes = Processes(experiment.mixed_precision, cpu, trackers, run_dir, experiment.device)
     if name == defaults.AUTO and processes.first:
         hint = defaults.advice(train.kind, train.shape, len(train), choice.model)
         sys.stderr.write("".join(f"{line}\n" for line in (choice.sentence, hint) if line is not None))
     fresh = maker(model, part, experiment)
     networks = [fresh(i) for i in range(chosen.networks)]
-    check_trainable(networks[0])
     check_outputs(networks[0], next(batches(part, np.arange(min(2, len(part))), 2))[0], len(train.classes))
     for what, others in {"validation set": data.validation, "plain set": data.plain, **data.tests}.items():
         if others is not None and len(others):
@@ -356,7 +359,7 @@ def prepare(
             "std": part.std,
             **({"tokens": part.inputs.encoding} if part.kind == "tokens" else {}),
         },
-        "experiment": experiment.model_dump(mode="json", exclude={"stop_after", "keep_every"}),
+        "experiment": experiment.model_dump(mode="json", exclude={"stop_after", "keep_every", "device"}),
         "settings": chosen.settings.model_dump(mode="json"),
         "validation": validation,
         "augment": augment,
@@ -388,6 +391,40 @@ def prepare(
     )
     made_with = {"versions": versions()} if folder is None else folder.begin(config, recorder, resume)
     return Run(data, context, state, recorder, tracking, shown, fresh, {**config, **made_with}, folder)
+
+
+def _check_arguments(
+    validation: Any, augment: Any, resume: Any, run_dir: Any, on_epoch_end: Any
+) -> str | Path | RunFolder | None:
+    """Hold that each is of the kind that it must be; the folder of the run."""
+    if isinstance(validation, bool) or not isinstance(validation, Real):
+        raise InputError(
+            f"validation is {validation!r:.100}: give a share from 0 on and below 1, such as 0.1", code="share-range"
+        )
+    for name, value in {"resume": resume, **({} if augment is None else {"augment": augment})}.items():
+        if not isinstance(value, (bool, np.bool_)):
+            raise InputError(f"{name} is {value!r:.100}: give True or False", code="not-yes-or-no")
+    if resume and run_dir is None:
+        raise InputError("resume does not know which run: give its folder as run_dir", code="no-run-folder")
+    if on_epoch_end is not None and not callable(on_epoch_end):
+        raise InputError(
+            f"on_epoch_end is a {type(on_epoch_end).__name__}: give a function of a line of the history",
+            code="not-a-function",
+        )
+    return run_dir if run_dir is None or isinstance(run_dir, RunFolder) else path_of(run_dir, "run_dir")
+
+
+def _made(factory: Callable[[], nn.Module]) -> nn.Module:
+    """What the user's own function makes."""
+    try:
+        network = factory()
+    except Exception as error:
+        raise cannot_read("the network that the function given as model makes", error) from error
+    if not isinstance(network, nn.Module):
+        raise InputError(
+            f"the function given as model makes a {type(network).__name__}: let it make a network", code="model-type"
+        )
+    return network
 
 
 def build_method(method: str | type[Method] | Method, settings: dict[str, Any]) -> tuple[Method, TrainSettings, str]:
@@ -503,17 +540,8 @@ def check_trainable(network: nn.Module) -> None:
         ...
         crust.errors.InputError: no weight of the model can change: set requires_grad of those that shall learn
     """
-    weights = list(network.parameters())
-    if any(nn.parameter.is_lazy(weight) for weight in weights):
-        raise InputError(
-            "the model has lazy layers that do not know their shape yet: show it one batch first, model(x)",
-            code="lazy-model",
-        )
-    if any(weight.is_meta for weight in weights):
-        raise InputError(
-            "the model is on the device meta, where weights have no values: make it on the CPU", code="meta-model"
-        )
-    if not any(weight.requires_grad for weight in weights):
+    check_network(network)
+    if not any(weight.requires_grad for weight in network.parameters()):
         raise InputError(
             "no weight of the model can change: set requires_grad of those that shall learn", code="frozen-model"
         )
@@ -530,8 +558,8 @@ def embeds_tokens(model: nn.Module | str | Callable[[], nn.Module]) -> bool:
         return model == TOKEN_MODEL
     if not isinstance(model, nn.Module):
         with seeding.seeded(0, "weights"):  # no random number outside is used up
-            model = model()
-    return isinstance(model, nn.Module) and any(isinstance(part, EMBEDDINGS) for part in model.modules())
+            model = _made(model)
+    return any(isinstance(part, EMBEDDINGS) for part in model.modules())
 
 
 def check_token_model(model: str, sets: Sequence[Examples]) -> None:
@@ -582,13 +610,10 @@ def maker(
             return network.to(memory_format=layout)
         with seeding.seeded(settings.seed, "weights", i):
             if not isinstance(model, nn.Module):
-                network = model()
-                if not isinstance(network, nn.Module):
-                    raise InputError(
-                        f"the function given as model makes a {type(network).__name__}: let it make a network",
-                        code="model-type",
-                    )
+                network = _made(model)
+                check_trainable(network)
                 return network.to(memory_format=layout)
+            check_trainable(model)
             try:
                 network = copy.deepcopy(model)
             except Exception as error:  # scripted ones, and those that hold a file or a lock

@@ -11,9 +11,9 @@ import json
 import math
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -22,13 +22,23 @@ from torch import Tensor, nn
 from torch.utils.data import Sampler, default_collate
 
 from crust._util import seeding
-from crust._util.torch_modules import LABELS, check_outputs, device_of, evaluating, forward_logits, unwrapped
+from crust._util.foreign import is_sequence, whole_number
+from crust._util.torch_modules import (
+    LABELS,
+    check_network,
+    check_outputs,
+    device_of,
+    evaluating,
+    forward_logits,
+    unwrapped,
+)
 from crust.audit import audit_table
 from crust.data import Examples, batches, encode_labels, from_dataset, hold_out
-from crust.data.labels import check_classes
-from crust.data.torch_dataset import items
-from crust.errors import InputError
+from crust.data.labels import MOST_CLASSES, check_classes, check_codes, one_each, plain_labels
+from crust.data.torch_dataset import check_dataset, items
+from crust.errors import InputError, choices
 from crust.fitting import build_method
+from crust.gradients import GradientPass
 from crust.methods.crust import Crust
 from crust.training import checkpoint, coreset_rules, noise_estimation
 from crust.training.context import Context
@@ -43,7 +53,6 @@ from crust.training.run_state import Plan, RunState
 if TYPE_CHECKING:
     import pandas as pd
 
-    from crust.gradients import GradientPass
     from crust.selection import Coreset
 
 OWN = ("batch_size", "eval_batch_size", "workers", "seed", "audit_every")  # of the experiment; the rest is the loop's
@@ -115,12 +124,17 @@ class CoresetSampler(Sampler[int]):
             method, {"batch_size": 32, **settings, "epochs": epochs}
         )
         _check(self.method, self.method_name, settings)
-        if not isinstance(model, nn.Module):
-            raise InputError(
-                f"the model is a {type(model).__name__}: give the network that your loop trains", code="model-type"
-            )
+        check_network(model)
+        if not (collate_fn is None or callable(collate_fn)):
+            raise InputError(f"collate_fn is a {type(collate_fn).__name__}: give a function", code="not-a-function")
+        if not (classes is None or is_sequence(classes)):
+            raise InputError(f"classes are a {type(classes).__name__}: give a list of names", code="classes-type")
+        for one in (dataset, eval_dataset, val_set):
+            if one is not None:
+                check_dataset(one)
         collate = default_collate if collate_fn is None else collate_fn
         values, names = read_labels(dataset, labels)
+        values = plain_labels(one_each(values, len(dataset)), "the labels")
         self.classes = _classes(model, dataset, collate, values, names if classes is None else classes)
         codes = encode_labels(values, self.classes)[0]
         if (codes < 0).any():
@@ -167,9 +181,11 @@ class CoresetSampler(Sampler[int]):
         self.recorder = Recorder(self.context, self.state, checkpoint_dir=None, history_path=None, identity={})
         fraction = getattr(self.method.settings, "fraction", None)
         share = fraction if isinstance(fraction, float) else 1.0
-        self.length = max(1, round(share * len(self.kept))) if length is None else int(length)
-        if self.length < 1:
-            raise InputError(f"length is {length}: give at least 1", code="length-range")
+        self.length = (
+            max(1, round(share * len(self.kept)))
+            if length is None
+            else whole_number(length, "length", 1, "length-range")
+        )
         self.shard = shard
         self.epoch = -1  # that was begun last
         self.selection = Selection(np.arange(len(self.kept)))
@@ -488,12 +504,7 @@ def read_labels(dataset: Any, labels: Any = None) -> tuple[Any, list[Any] | None
         >>> read_labels([{"text": "so", "label": 1}, {"text": "so", "label": 0}])
         ([1, 0], None)
     """
-    if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
-        raise InputError(
-            f"{type(dataset).__name__} has no len() or no [i]: give a map-style dataset; write the examples of a "
-            "stream to files, or audit it by stored probabilities",
-            code="not-a-dataset",
-        )
+    check_dataset(dataset)
     features = getattr(dataset, "features", None) or {}
     columns = list(getattr(dataset, "column_names", None) or [])
     if labels is None or isinstance(labels, str):
@@ -509,11 +520,6 @@ def read_labels(dataset: Any, labels: Any = None) -> tuple[Any, list[Any] | None
             )
         names = getattr(features.get(name), "names", None)
         return list(dataset[name]) if columns else [item[name] for item in items(dataset, range(len(dataset)))], names
-    if isinstance(labels, Sized) and len(labels) != len(dataset):
-        raise InputError(
-            f"there are {len(labels)} labels for {len(dataset)} examples: give one label an example",
-            code="labels-length",
-        )
     names = next((f.names for key, f in features.items() if key in LABELS and hasattr(f, "names")), None)
     return labels, names or getattr(dataset, "classes", None)
 
@@ -523,11 +529,11 @@ def _classes(model: nn.Module, dataset: Any, collate: Any, values: Any, names: S
     probe = Examples(dataset, np.zeros(len(dataset), np.int64), [0], "dataset", collate_fn=collate)
     x = next(batches(probe, np.arange(min(2, len(dataset))), 2, device=device_of(model)))[0]
     inner = unwrapped(model)
-    plain = [value.item() if hasattr(value, "item") else value for value in values]
-    if names is None and plain and isinstance(plain[0], str):
-        names = sorted(set(plain))
+    if names is None and values.dtype.kind == "U":
+        names = sorted(set(values.tolist()))
     if names is None:
-        most = int(max(plain))
+        check_codes(values, len(values), MOST_CLASSES)
+        most = int(values.max())
         try:
             with evaluating(inner):
                 outputs = forward_logits(inner, x).shape[-1]
@@ -644,7 +650,15 @@ def choose(
         >>> len(choose(seen, labels, 0.5).indices)
         30
     """
-    codes = np.asarray(labels).astype(np.int64)
+    if not isinstance(seen, GradientPass):
+        raise InputError(f"seen is a {type(seen).__name__}: give what crust.proxies returns", code="not-a-pass")
+    codes = check_codes(labels, len(seen.predictions), MOST_CLASSES)
+    for value, valid, what in (
+        (grouping, get_args(coreset_rules.Grouping), "grouping"),
+        (selection, get_args(coreset_rules.Rule), "selection"),
+        (budget, ("label", "group"), "budget"),
+    ):
+        choices(value, valid, what)
     return coreset_rules.choose(
         seen.proxies,
         seen.predictions,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
+from crust._util.foreign import as_array, cannot_read, decoded
+from crust.data.labels import plain_labels
 from crust.data.text import check_texts, from_texts, is_text
 from crust.errors import InputError
 
@@ -25,6 +28,34 @@ if TYPE_CHECKING:
 __all__ = ["CrustClassifier"]
 
 ROWS = 1024  # predicted at a time
+
+
+def _foreign(values: Any, what: str) -> Any:
+    """What scikit-learn does not know, or takes for something else, by our rules: tensors, masked arrays, bytes."""
+    masked = isinstance(values, np.ma.MaskedArray)
+    if values is None or hasattr(values, "iloc"):
+        return values
+    known = not masked and (isinstance(values, np.ndarray) or is_text(values))
+    found = values if known else as_array(values, what)
+    return decoded(found, what) if isinstance(found, np.ndarray) and found.dtype.kind == "S" else found
+
+
+class _Refused(InputError, TypeError):
+    """scikit-learn's TypeErrors stay such."""
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """What scikit-learn refuses, in one line of its words and with a code."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (ValueError, TypeError) as error:
+        kind = _Refused if isinstance(error, TypeError) else InputError
+        first, *more = str(error).splitlines() or [type(error).__name__]
+        advice = [line for line in more if line.startswith("Reshape")]  # between them are values, printed
+        raise kind(" ".join([first, *advice]), code="sklearn-check") from None
 
 
 class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -55,7 +86,7 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         history_: one dictionary an epoch.
         audit_: a pandas DataFrame, one row a training example, in its order.
         label_quality_: of `audit_`, how good each given label is, from 0 (bad) to 1.
-        label_issues_: of `audit_`, whether another label is predicted.
+        label_issues_: of `audit_`, whether the label is among as many of the worst as are estimated to be wrong.
 
     Example:
         >>> from sklearn.datasets import load_iris
@@ -98,16 +129,26 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         from crust.fitting import fit
 
+        X, y = _foreign(X, "X"), _foreign(y, "y")
         texts = is_text(X)
-        X, y = self._checked_texts(X, y) if texts else validate_data(self, X, y, allow_nd=True)
-        check_classification_targets(y)
+        with _refusals():
+            X, y = self._checked_texts(X, y) if texts else self._checked_numbers(X, y)
+            with np.errstate(invalid="ignore"):  # of numbers too large to be labels, which are refused below
+                check_classification_targets(y)
+        if plain_labels(y, "y").dtype.kind != "U" and y.dtype.kind not in "biufO":
+            raise InputError(f"y holds {y.dtype}: give numbers or text", code="labels-type")
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise InputError(
                 f"y holds one class only, {classes[0].item()!r}: training needs at least two", code="one-class"
             )
         self.classes_, self._shape = classes, None if texts else X.shape[1:]
-        seed = int(check_random_state(self.random_state).randint(2**31))
+        if not isinstance(self.settings or {}, Mapping) or not all(
+            isinstance(name, str) for name in self.settings or {}
+        ):
+            raise InputError(f"settings are {self.settings!r:.100}: give a dict by name", code="bad-setting")
+        with _refusals():
+            seed = int(check_random_state(self.random_state).randint(2**31))
         examples = self._examples(X, codes)
         named = {name: getattr(self, name) for name in ("epochs", "batch_size", "learning_rate")}
         options = {
@@ -131,10 +172,13 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self._shape is None:
             if not is_text(X):
                 raise InputError("X holds no texts, but those trained on were: give strings", code="other-data")
-        elif (X := validate_data(self, X, reset=False, allow_nd=True)).shape[1:] != self._shape:
-            raise InputError(
-                f"X has examples of shape {X.shape[1:]}, but those trained on had {self._shape}", code="input-shape"
-            )
+        else:
+            with _refusals():
+                X = self._checked_numbers(_foreign(X, "X"))
+            if X.shape[1:] != self._shape:
+                raise InputError(
+                    f"X has examples of shape {X.shape[1:]}, but those trained on had {self._shape}", code="input-shape"
+                )
         wide = next(self.model_.parameters()).dtype == torch.float64
         pieces: Iterable[tuple[torch.Tensor, Any]]
         if wide and self._shape is not None and X.ndim == 2:
@@ -152,6 +196,14 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.classes_[self.predict_proba(X).argmax(axis=1)]  # type: ignore[no-any-return]
 
     # ------------------------------------------------------------ parts
+
+    def _checked_numbers(self, X: Any, y: Any = "no_validation") -> Any:
+        fitting = not (isinstance(y, str) and y == "no_validation")
+        found = validate_data(self, X, y, reset=fitting, allow_nd=True)
+        kind = (found[0] if fitting else found).dtype
+        if kind.kind not in "biuf":
+            raise InputError(f"X holds {kind}, not numbers: give numbers", code="array-type")
+        return found
 
     def _checked_texts(self, X: Any, y: Any) -> tuple[list[str], NDArray[Any]]:
         if y is None:
@@ -205,7 +257,10 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 code="bad-model",
             )
         with seeded(seed, "weights"):
-            return self.model(examples.shape, len(self.classes_))
+            try:
+                return self.model(examples.shape, len(self.classes_))
+            except Exception as error:
+                raise cannot_read("the network that the function given as model makes", error) from error
 
     def _keep(self, result: Result) -> None:
         """What stays of a run: nothing that cannot be pickled."""

@@ -12,11 +12,12 @@ from torch import nn
 
 from crust._util import seeding
 from crust._util.atomic_write import remove_drafts
-from crust.audit.accuracy.estimates_with_intervals import AuditArrays, estimate_accuracy
+from crust._util.foreign import whole_number
+from crust.audit.accuracy.estimates_with_intervals import AuditArrays, check_injected, estimate_accuracy
 from crust.audit.accuracy.inject_errors import inject_errors
 from crust.audit.accuracy.verified_file import write_verified
 from crust.audit.noise_rate import noise_rate
-from crust.errors import InputError
+from crust.errors import InputError, choices
 from crust.fitting import as_examples, fit
 from crust.methods import METHODS
 from crust.runs.data import training_examples
@@ -75,13 +76,14 @@ def verify_audit(
             f"the data is not what the run in {folder} was trained on: give the same data and labels", code="other-data"
         )
     audit = audit_arrays(table, classes)
-    seed = int(config["experiment"]["seed"])
+    seed = whole_number(config["experiment"].get("seed"), f"the seed in {folder.config_path}", 0)
     rng = seeding.numpy_rng(seed, "plants")  # this word and "calibration" below decide what is drawn: they stay
     first = noise_rate(table, len(classes)).value
     differ = float((audit.given != audit.suggested).mean())
     errors = inject_errors(
         audit.error_score, audit.given, audit.suggested, differ if first is None else first, len(classes), rng
     )
+    check_injected(errors)
     with_errors = train.with_labels(errors.labels).subset(errors.kept)
     plain = (
         None
@@ -118,7 +120,7 @@ def audit_arrays(table: Any, classes: list[Any]) -> AuditArrays:
 
 
 def _check_verifiable(config: dict[str, Any], folder: RunFolder, model: nn.Module | None, val_set: Any) -> None:
-    method = config["method"]
+    method = choices(config["method"], METHODS, "method")
     if METHODS[method].uses_true_labels or "true" in config["settings"].values():
         raise InputError(
             f"{method} was told the true labels, of which injected errors have none: verify another run",

@@ -179,7 +179,37 @@ def test_decisions_become_corrections(tmp_path):
         write(tmp_path / name, index=False)
         read = read_corrections(tmp_path / name, table, CLASSES)
         assert read == {0: 1, 1: 1}
-        assert corrected_labels(read, table, CLASSES) == {0: 1}
+        assert corrected_labels(read, table, CLASSES) == ({0: 1}, [])
+
+
+def test_what_is_excluded_is_left_out(tmp_path):
+    table = audit_of(["cat", "dog", "cat", "dog"])
+    made = [
+        Decision(0, 1, "relabel", 1, "first", ""),
+        Decision(2, 1, "exclude", None, "first", "", "unreadable", 'see, the "lens"'),
+    ]
+    found = decisions_table(made, table, CLASSES)
+    assert found[["reason", "note"]].values.tolist() == [[None, None], ["unreadable", 'see, the "lens"']]
+    found.to_csv(tmp_path / "a.csv", index=False)
+    for source in (found, tmp_path / "a.csv"):
+        read = read_corrections(source, table, CLASSES)
+        assert read == {0: 1, 2: None}
+    changes, left_out = corrected_labels(read, table, CLASSES)
+    assert (changes, left_out) == ({0: 1}, [2])
+    text = 'x,label\r\n"1",cat\r\n2,dog\r\n3,cat\r\n4,dog'
+    (tmp_path / "t.csv").write_bytes(text.encode())
+    apply_to_table(tmp_path / "t.csv", tmp_path / "new.csv", "label", changes, table, CLASSES, left_out)
+    assert (tmp_path / "new.csv").read_bytes().decode() == 'x,label\r\n"1",dog\r\n2,dog\r\n4,dog'
+    pd.read_csv(tmp_path / "t.csv").to_parquet(tmp_path / "t.parquet")
+    apply_to_table(tmp_path / "t.parquet", tmp_path / "new.parquet", "label", changes, table, CLASSES, [2, 3])
+    assert pd.read_parquet(tmp_path / "new.parquet").values.tolist() == [[1, "dog"], [2, "dog"]]
+    np.savez(
+        tmp_path / "t.npz", x=np.arange(8).reshape(4, 2), y=np.array(["cat", "dog", "cat", "dog"]), other=np.ones(3)
+    )
+    apply_to_npz(tmp_path / "t.npz", tmp_path / "new.npz", changes, table, CLASSES, left_out)
+    with np.load(tmp_path / "new.npz") as new:
+        assert new["x"].tolist() == [[0, 1], [2, 3], [6, 7]]
+        assert (new["y"].tolist(), len(new["other"])) == (["dog", "dog", "dog"], 3)
 
 
 def test_numbers_beside_empty_cells_stay_numbers(tmp_path):

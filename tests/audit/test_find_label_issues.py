@@ -138,7 +138,7 @@ def _linear_answer(x, labels, classes):
         (Y, {"pred_probs": P[:, 0]}, r"the probabilities have shape \(4,\)"),
         (Y, {"pred_probs": P[:, :1]}, "the probabilities have one column"),
         (Y, {"pred_probs": np.empty((0, 3))}, "the probabilities are empty"),
-        (Y, {"pred_probs": [["a", "b"]] * 4}, "the probabilities are not all numbers"),
+        (Y, {"pred_probs": [["a", "b"]] * 4}, "the probabilities hold text, not numbers"),
         ([0, 1, 2, 7], {"pred_probs": P}, "unknown class in row 3 of the labels '7'"),
         ([0, 1, None, 1], {"pred_probs": P}, "row 2 of the labels has no label"),
         ([0, 1, 0.5, 1], {"pred_probs": P}, "label 0.5 in row 2 of the labels is not a whole number"),

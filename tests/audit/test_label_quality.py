@@ -8,7 +8,7 @@ from tests.training.common import clouds, fit_seen, network
 
 import crust
 from crust.audit import audit_table, estimate_noise_matrix
-from crust.audit.label_quality import balanced, class_factors, label_quality
+from crust.audit.label_quality import balanced, class_factors, issues, label_quality, on_one_scale
 from crust.audit.supporting_examples import nearest_medoids
 from crust.audit.training_dynamics import Watch, trust
 
@@ -62,6 +62,27 @@ def test_nothing_seen_is_no_quality_but_none():
     assert not table["is_label_issue"].any()
 
 
+def test_examples_that_were_held_out_are_as_often_doubted_as_those_trained_on():
+    rng = np.random.default_rng(0)
+    trained, held = rng.beta(20, 1, 900), rng.beta(2, 2, 100)  # what is trained on is agreed with
+    found = on_one_scale(trained, held)
+    doubted = np.sort(np.concatenate([trained, found]))[100]
+    assert (trained <= doubted).mean() == pytest.approx((found <= doubted).mean(), abs=0.02)
+    assert (np.argsort(found, kind="stable") == np.argsort(held, kind="stable")).all()
+    assert np.array_equal(on_one_scale(np.array([np.nan]), held), held)
+    assert len(on_one_scale(trained, held[:0])) == 0
+
+
+def test_as_many_labels_are_issues_as_are_estimated_to_be_wrong():
+    rng = np.random.default_rng(0)
+    quality, given, predicted = rng.random(200), rng.integers(0, 3, 200), rng.integers(0, 3, 200)
+    for rate in (0.0, 0.13, 1.0):
+        found = issues(quality, given, predicted, rate)
+        assert found.sum() == round(200 * rate)
+        assert not found.any() or quality[found].max() <= quality[~found].min(initial=1)
+    assert np.array_equal(issues(quality, given, predicted, None), given != predicted)
+
+
 def test_late_looks_count_more_unless_the_labels_are_memorised():
     assert trust(0.2, 0.5, 0.5) < trust(0.9, 0.5, 0.5)
     assert trust(0.9, 0.9, 0.4) < trust(0.2, 0.5, 0.5) * 3
@@ -97,8 +118,9 @@ def test_the_table_is_in_the_order_of_the_training_set_and_marks_what_was_held_o
     assert table["given_label"].tolist() == NAMES[given_labels].tolist()
     quality, factors = np.empty(10), class_factors(watch.probabilities / watch.trust, labels)
     quality[index] = label_quality(judged(watch, labels), labels)
-    quality[rest] = label_quality(judged(other, held, factors), held)
+    quality[rest] = on_one_scale(quality[index], label_quality(judged(other, held, factors), held))
     assert table["label_quality"].to_numpy() == pytest.approx(quality)
+    assert (np.argsort(quality[rest]) == np.argsort(label_quality(judged(other, held, factors), held))).all()
     assert table["selection_rate"].isna().tolist() == table["is_held_out"].tolist()
     inside = table[~table["is_held_out"]]
     assert inside["selection_rate"].between(0, 1).all()

@@ -5,7 +5,20 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
-from crust.audit.noise_rate import RATES, SHARPNESS, SHIFT, NoiseRate, interval, noise_rate, posterior
+from crust.audit.noise_rate import (
+    BY_GAP,
+    BY_SURENESS,
+    EXPECTED,
+    RATES,
+    SHARPNESS,
+    SHIFT,
+    WIDE_SHARPNESS,
+    WIDE_SHIFT,
+    NoiseRate,
+    interval,
+    noise_rate,
+    posterior,
+)
 
 
 def judged(seed, rate, n=150, classes=4, knows=1.0, sure=1.0):
@@ -32,14 +45,16 @@ def test_the_truth_lies_in_nine_of_ten_intervals(knows, sure):
 def test_the_grid_is_what_a_slow_sum_gives():
     rng = np.random.default_rng(0)
     agree, p, classes = rng.random(12) < 0.6, rng.uniform(0.3, 0.99, 12), 3
-    found = posterior(agree, p, classes)
+    found = posterior(agree, p, classes, gap=0.2)
+    mean = p.mean()
+    expected = EXPECTED + 0.2 * BY_GAP + BY_SURENESS * np.log(mean / (1 - mean))
     slow = np.zeros(len(RATES))
     for i in range(0, len(RATES), 30):
         for s in SHARPNESS:
             for b in SHIFT:
-                weight = np.exp(-0.5 * (np.log(s) ** 2 + b**2))
+                weight = np.exp(-0.5 * ((np.log(s) / WIDE_SHARPNESS) ** 2 + (b / WIDE_SHIFT) ** 2))
                 for said, q in zip(agree, p, strict=True):
-                    a = expit(s * np.log(q / (1 - q)) + b)
+                    a = expit(s * np.log(q / (1 - q)) + expected + b)
                     one = a * (1 - RATES[i]) + (1 - a) * RATES[i] / (classes - 1)
                     weight *= one if said else 1 - one
                 slow[i] += weight
@@ -47,10 +62,15 @@ def test_the_grid_is_what_a_slow_sum_gives():
     assert few / few.sum() == pytest.approx(slow[::30] / slow.sum(), rel=1e-4)
 
 
-def test_what_was_trained_on_is_not_asked():
+def test_of_what_was_trained_on_only_counts_how_much_of_it_was_memorised():
     table = judged(0, 0.3)
-    memorised = table.assign(predicted_label=table["given_label"], predicted_prob=1.0, is_held_out=False)
-    assert noise_rate(pd.concat([table, memorised]), 4) == noise_rate(table, 4)
+    trained = table.assign(is_held_out=False)
+    other = trained.assign(predicted_prob=1.0, given_label=(trained["given_label"] + 1) % 4,
+                           predicted_label=(trained["predicted_label"] + 1) % 4)  # fmt: skip
+    found = [noise_rate(pd.concat([table, more]), 4) for more in (trained, other)]
+    assert found[0] == found[1] == noise_rate(table, 4)
+    memorised = trained.assign(predicted_label=trained["given_label"])
+    assert noise_rate(pd.concat([table, memorised]), 4).value <= found[0].value  # less is made of what it disagrees on
 
 
 def test_a_network_at_chance_says_nothing_of_the_noise():

@@ -261,7 +261,11 @@ def test_a_table_that_goes_while_it_is_open_gets_a_sentence(path, store):
 )
 def test_decisions_that_no_review_writes_get_a_sentence(path, store, row, said):
     store.decide([Change(5, 0, "keep")], who="first")
-    broken(path, f"INSERT INTO decisions VALUES ({row})", f"UPDATE events SET example = {row.split(',')[0]}")
+    broken(
+        path,
+        f"INSERT INTO decisions (example, version, kind, label, who, at) VALUES ({row})",
+        f"UPDATE events SET example = {row.split(',')[0]}",
+    )
     for work in (store.decisions, lambda: store.changes(0)):
         with pytest.raises(StoreError, match=f"review.sqlite holds a decision {said}"):
             work()

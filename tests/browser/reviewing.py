@@ -23,7 +23,7 @@ def ready(page):
 
 def settled(page, count, kind=""):
     """Wait until so many cards of the page are decided, and on disk."""
-    selector = f"#grid li.done{kind}"
+    selector = f"#grid .done{kind}"
     page.wait_for_function("([s, n]) => document.querySelectorAll(s).length === n", arg=[selector, count])
 
 

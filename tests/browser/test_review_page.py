@@ -5,8 +5,8 @@ from tests.audit.samples import HOSTILE, audit
 from tests.audit.serving import CLASSES, serving
 from tests.browser.reviewing import colours, kept, not_looking, ready, settled, suspects
 
-from crust.cli.review import way_to
 from crust.report.previews import Pictures, rows_of
+from crust.runs.review_session import way_to
 
 pytestmark = pytest.mark.browser
 
@@ -18,7 +18,10 @@ def test_ten_relabelled_are_found_again(open_page, tmp_path, table):
         for _ in ten:
             page.keyboard.press("Enter")
         settled(page, 10, ".relabel")
-        assert page.inner_text("#progress") == f"10 of {len(suspects(table))} suspects decided; you are first"
+        assert (
+            page.inner_text("#progress")
+            == f"10 of {len(suspects(table))} suspects decided, {len(suspects(table)) - 10} left; you are first"
+        )
         page.context.close()
     with serving(tmp_path, table, who="second") as server:
         expected = {i: ("relabel", CLASSES.index(table["predicted_label"][i])) for i in ten}
@@ -227,7 +230,7 @@ def test_hostile_data_is_shown_as_text(open_page, tmp_path):
         names = page.eval_on_selector_all("#grid .name", "all => all.map((one) => one.textContent)")
         assert names == [plain[i] for i in order]
         page.locator("#grid li").nth(order.index(7)).click()
-        page.wait_for_function("() => document.querySelector('#panel .row dd').textContent.length > 10000")
+        page.wait_for_function("() => document.querySelector('#panel .text').textContent.length > 10000")
         page.keyboard.press("r")
         page.keyboard.type("<img")
         assert page.locator("#classes li").count() == 1

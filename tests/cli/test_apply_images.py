@@ -185,7 +185,7 @@ def test_the_way_back_is_told_in_full(tmp_path, monkeypatch, capsys):
     assert "next: crust train 'my images' --image-size 8 --skip-broken --model small_cnn --method erm" in out
     Path("c2.csv").write_text("index,corrected\n1,dog\n")
     other = ["apply", "my run", "c2.csv", "--data", "my images", "-o", "my moves.csv"]
-    said(capsys, other, r"go back first with crust apply 'my run' --move-back -o 'my moves.csv' --data 'my images'")
+    said(capsys, other, r"go back first with crust apply 'my run' --data 'my images' --move-back -o 'my moves.csv'")
     assert call(after(out, "back")) == 0
     assert "1 files moved back" in capsys.readouterr().out
     assert Path("my images/cat/00.png").is_file()

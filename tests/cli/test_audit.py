@@ -7,9 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from rich.console import Console
 from tests.cli.common import call
+from tests.refusals import refused
 
 import crust
+from crust.cli.audit import _worst_table
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +49,7 @@ def test_a_run_shows_worst_labels_noise_and_classes(here, capsys):
     assert "class by class" in shown
     assert shown.count("noise rate") == 1
     assert crust.load("run").noise_rate().sentence() in shown
-    assert "the whole table: run/audit.parquet, or add -o table.csv\n" in shown
+    assert "the whole table: run/audit.parquet, or add -o table.csv; only the label issues: add --issues\n" in shown
     assert shown.endswith("next: crust report run, crust verify run, or crust review run\n")
 
 
@@ -90,7 +93,7 @@ def test_an_audit_from_files(here, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("", "there is nothing to audit: name the folder of a run, or give --probs or --features"),
+        ("", "there is nothing to audit: name the folder of a run or a table, or give --probs or --features"),
         ("nowhere", "there is no folder nowhere: give the folder of a run"),
         (".", "holds no run: give the folder of one"),
         ("--probs all.npz:p", "--probs needs labels: give --labels FILE"),
@@ -176,9 +179,26 @@ def test_a_run_of_an_earlier_version_is_refused_in_one_sentence(here, capsys):
     table.rename(columns=old).to_parquet("run/audit.parquet")
     (here / "run/calibration.json").write_text("{}")
     (here / "c.csv").write_text("index,corrected\n0,1\n")
-    for words in ("audit run", "report run", "verify run", "review run --no-open", "apply run c.csv", "theory run"):
+    commands = ("audit run", "report run", "verify run", "review run --no-open", "apply run c.csv", "theory run")
+    for words in (*commands, "train --resume -o run", "predict run digits"):
         assert call(words) == 2, words
         shown = capsys.readouterr().err
-        assert shown == "crust: the run in run is of an earlier version of crust: train it again\n", words
-    with pytest.raises(crust.InputError, match="earlier version of crust: train it again"):
+        assert shown == "crust: the run in run is of an earlier version of crust: train again, into another folder\n"
+    with refused("old-run"):
         crust.load("run")
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_the_labels_of_texts_and_files_are_whole_on_any_screen(width, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(width))
+    names = {"given_label": "strange news", "predicted_label": "technology and society"}
+    row = {"index": 7, **names, "predicted_prob": 0.9, "label_quality": 0.012, "selection_rate": 0.5, "is_held_out": 0}
+    long = "a text that is longer than any line of a screen " * 5
+    for own in ({"text": long}, {"id": "triangles/image-0066.png"}, {"id": "new.txt", "text": long}):
+        Console().print(_worst_table(pd.DataFrame([{**row, **own}])))
+        shown = capsys.readouterr().out
+        for word in ("strange news", "technology and society", "given_label", "predicted_label", own.get("id", " 7 ")):
+            assert word in shown, shown
+        assert max(map(len, shown.splitlines())) <= width
+        assert ("a text that" in shown) == ("text" in own)
+        assert "…" in shown or "text" not in own

@@ -7,6 +7,7 @@ import pytest
 
 import crust
 from crust.cli import main
+from crust.cli.app import COMMANDS
 
 
 def call(*words):
@@ -20,12 +21,20 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"crust {crust.__version__}\n"
 
 
-@pytest.mark.parametrize("words", [[], ["--help"], ["select", "--help"]])
-def test_help_has_an_example(capsys, words):
-    assert call(*words) == 0
+def test_help_begins_with_a_table_of_ones_own(capsys):
+    for words in ([], ["--help"]):
+        assert call(*words) == 0
+        shown = capsys.readouterr().out
+        assert "Usage: crust" in shown
+        assert "crust train patients.csv --label-column diagnosis" in shown
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_an_example_and_no_type_beside_flags(capsys, command):
+    assert call(command, "--help") == 0
     shown = capsys.readouterr().out
-    assert "Usage: crust" in shown
-    assert "crust select features.npy -k 0.1" in shown
+    assert f"crust {command} " in shown.split("Example:")[1]
+    assert "bool" not in shown
 
 
 def test_unknown_command(capsys):

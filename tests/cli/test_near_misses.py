@@ -3,7 +3,8 @@
 import pytest
 from tests.cli.common import call
 
-from crust.cli.near_misses import SYNONYMS
+from crust.cli import near_misses
+from crust.training import settings
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ def test_the_option_that_was_meant(line, meant, capsys):
 
 
 def test_every_synonym_leads_somewhere(capsys):
-    for word in SYNONYMS:
+    for word in {**settings.SYNONYMS, **near_misses.SYNONYMS}:
         assert call(f"train x --{word.replace('_', '-')} 1") == 2
         assert "did you mean" in capsys.readouterr().err, word
 

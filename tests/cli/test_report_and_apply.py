@@ -88,7 +88,9 @@ def test_a_report_without_the_data_says_so(here, capsys):
     (here / "images/cat").mkdir(parents=True)
     assert call("report images-run -o page.html") == 0
     out = capsys.readouterr().out
-    assert re.search(r"without pictures or rows: 40 of 40 images are no longer in .*, such as cat/00.png", out)
+    assert re.search(
+        r"without pictures or rows: none of the 40 names leads to an image below .*, such as cat/00.png", out
+    )
     assert packed("page.html")["pictures"] == {}
     text = (here / "table.csv").read_text()
     head, *lines = text.splitlines()
@@ -120,9 +122,11 @@ def test_a_report_without_a_run(here, capsys):
     np.save("features.npy", rng.normal(size=(30, 4)))
     (here / "texts.txt").write_text("".join(f"text <{i}>\n" for i in range(30)))
     words = "report --probs probs.npy --labels labels.npy"
-    said(capsys, words, r"does not know where to go: name a file with -o report.html")
+    assert call(words) == 0
+    assert "look at: probs.report.html\n" in capsys.readouterr().out
     assert call(f"{words} -o a.html") == 0
-    assert capsys.readouterr().out == "look at: a.html\n"
+    out = capsys.readouterr().out.splitlines()
+    assert out[-2:] == ["look at: a.html", "next: crust review --probs probs.npy --labels labels.npy"]
     assert packed("a.html")["rows"] == packed("a.html")["pictures"] == {}
     assert call(f"{words} -o a.html -q --data texts.txt") == 0
     assert packed("a.html")["rows"]["7"] == ["text <7>"]
@@ -191,7 +195,7 @@ def test_exported_corrections_do_the_same(here, capsys):
     assert call("review csv-run --export corrections.csv") == 0
     assert "2 decisions, 2 of them new labels, written to: corrections.csv" in capsys.readouterr().out
     found = pd.read_csv("corrections.csv")
-    assert found.columns.tolist() == ["index", "given", "decision", "corrected", "who", "at"]
+    assert found.columns.tolist() == ["index", "given", "decision", "corrected", "reason", "note", "who", "at"]
     assert call("apply csv-run corrections.csv -o a.csv -q") == 0
     assert call("apply csv-run csv-run/review.sqlite -o b.csv -q") == 0
     assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes() != Path("table.csv").read_bytes()
@@ -241,7 +245,7 @@ def test_what_cannot_be_applied(here, capsys):
     said(capsys, "apply csv-run", "csv-run has no review yet: begin one with crust review csv-run")
     said(capsys, "apply csv-run nothing", "there are no corrections nothing: give a .csv or .parquet file")
     said(capsys, "apply images-run --move --move-back", "leave out --move and the corrections")
-    said(capsys, "apply csv-run --move-back", "was not trained on an image folder")
+    said(capsys, "apply csv-run --move-back", "is not of an image folder")
     said(capsys, "apply images-run --move-back", "there is no list of moves")
     (here / "bad.csv").write_text("index,corrected\n99,dog\n")
     said(capsys, "apply csv-run bad.csv", r"row 0 of bad.csv names the example 99")

@@ -19,13 +19,6 @@ def write_atomic(path: str | Path, write: bytes | Callable[[BinaryIO], object]) 
     Args:
         path: where it shall be; a file that is there is replaced, one behind a link too.
         write: the content, or a function that writes it to an open file.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "note.txt"
-        >>> write_atomic(path, b"kept")
-        >>> path.read_text()
-        'kept'
     """
     path = Path(path)
     if not path.parent.is_dir():
@@ -53,6 +46,17 @@ def write_atomic(path: str | Path, write: bytes | Callable[[BinaryIO], object]) 
     except OSError as error:
         raise InputError(
             f"{path} could not be written ({error.strerror or error}): choose another place", code="cannot-write"
+        ) from None
+
+
+def make_folder(path: Path) -> None:
+    """A folder with all above it, there or not."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = "there is a file of that name" if isinstance(error, FileExistsError) else error.strerror or str(error)
+        raise InputError(
+            f"cannot make the folder {path} ({reason.lower()}): choose another place", code="cannot-write"
         ) from None
 
 

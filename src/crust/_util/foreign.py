@@ -5,10 +5,14 @@ Nothing is cast to nonsense, ignored or waited for: what does not fit is refused
 
 from __future__ import annotations
 
+import errno
 import json
+import mmap
+import os
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -37,39 +41,101 @@ def as_array(values: Any, what: str) -> NDArray[Any]:
     if torch is not None and isinstance(values, torch.Tensor):
         check_tensor(values, what)
         found = values.detach().cpu().resolve_conj().resolve_neg()
-        return found.float().numpy() if found.dtype == torch.bfloat16 else found.numpy()  # type: ignore[no-any-return]
+        narrow = found.dtype.is_floating_point and found.dtype not in (torch.float16, torch.float32, torch.float64)
+        return found.float().numpy() if narrow else found.numpy()  # type: ignore[no-any-return]
     if isinstance(values, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(values).reshape(len(values), -1) if values.ndim else np.zeros((0, 1), bool)
         if mask.any():
             row = int(mask.any(axis=1).argmax())
             raise InputError(f"row {row} of {what} is masked: fill it in, or leave it out", code="masked")
         return np.asarray(values.data)
-    if isinstance(values, (str, bytes, dict, set, frozenset)) or not (
-        hasattr(values, "__len__") or hasattr(values, "__array__")
-    ):
-        raise InputError(f"{what} are a {type(values).__name__}: give a sequence or an array", code="not-a-sequence")
     if hasattr(values, "toarray") and hasattr(values, "nnz"):
         raise InputError(f"{what} are a sparse matrix: give a dense one, such as matrix.toarray()", code="sparse")
+    if not is_sequence(values):
+        raise InputError(f"{what} are a {type(values).__name__}: give a sequence or an array", code="not-a-sequence")
     try:
         found = np.asarray(values)
-    except (ValueError, TypeError, RuntimeError, OverflowError):
+        short = found.ndim > 0 and hasattr(values, "__len__") and len(values) != len(found)
+    except (ValueError, TypeError, OverflowError, RecursionError):
         raise InputError(
             f"{what} have rows of different lengths or kinds: give every row the same number of values", code="ragged"
         ) from None
+    except Exception as error:  # of a class of the user's own
+        raise cannot_read(what, error) from error
+    if short:
+        raise InputError(
+            f"{what} say that they are {len(values)}, but hold {len(found)}: give a list of them", code="ragged"
+        )
+    if found.dtype.kind in "US" and isinstance(values, (list, tuple)) and any(isinstance(one, Real) for one in values):
+        raise InputError(f"{what} mix text and numbers: use one of them", code="labels-type")
     if found.dtype.kind == "c":
         raise InputError(f"{what} are complex numbers: give real ones, such as their .real", code="not-numbers")
     return found
 
 
+def is_sequence(values: Any) -> bool:
+    """Whether values can be asked for one by one in an order; a text or bytes are one value.
+
+    Example:
+        >>> is_sequence([1]), is_sequence("a"), is_sequence({1}), is_sequence(3), is_sequence(i for i in [])
+        (True, False, False, False, False)
+    """
+    one = (str, bytes, bytearray, mmap.mmap, Mapping, Set)
+    return not isinstance(values, (*one, type)) and (hasattr(values, "__len__") or hasattr(values, "__array__"))
+
+
+def cannot_read(what: str, error: Exception) -> InputError:
+    """The error of the user's own code, or of a library, as one of ours."""
+    reason = " ".join(str(error).split())[:LONGEST].rstrip(".")
+    return InputError(f"{what} cannot be read: {reason or 'it fails'} ({type(error).__name__})", code="cannot-read")
+
+
+def numbers_of(values: Any, what: str) -> NDArray[Any]:
+    """The same as `as_array` for numbers; columns of pandas' own types become floats, with NaN for what is missing.
+
+    Example:
+        >>> numbers_of([[1, True]], "the features")
+        array([[1, 1]])
+        >>> numbers_of([["1"]], "the features")
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: the features hold text, not numbers: give numbers
+    """
+    if type(values).__module__.partition(".")[0] == "pandas" and getattr(values, "ndim", 0) == 2:
+        return numbers_of_frame(values, what)
+    found = as_array(values, what)
+    if found.dtype.kind == "O" and all(isinstance(one, (Real, np.number, np.bool_)) for one in found.flat):
+        found = found.astype(np.float64)
+    if found.dtype.kind not in "biuf":
+        kind = {"U": "text", "S": "text", "O": "Python objects"}.get(found.dtype.kind, str(found.dtype))
+        raise InputError(f"{what} hold {kind}, not numbers: give numbers", code="array-type")
+    return found
+
+
+def numbers_of_frame(frame: Any, what: str) -> NDArray[Any]:
+    """The numbers of a pandas DataFrame; missing ones become NaN."""
+    from pandas.api.types import is_complex_dtype, is_numeric_dtype
+
+    for name, dtype in frame.dtypes.items():
+        if not is_numeric_dtype(dtype) or is_complex_dtype(dtype):
+            raise InputError(
+                f"{what} column {name!r} has type {dtype}: drop it or turn it into numbers", code="not-numbers"
+            )
+    values: NDArray[Any] = frame.to_numpy()
+    # Booleans beside numbers, and pandas' own nullable types, come out as objects
+    return values if values.dtype.kind in "fiub" else frame.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
 def check_tensor(tensor: Any, what: str) -> None:
     """Refuse what a tensor can be besides a block of real numbers."""
     torch = sys.modules["torch"]
-    if tensor.layout is not torch.strided or tensor.is_nested:
+    if tensor.is_nested or tensor.layout is not torch.strided:
         raise InputError(f"{what} are a sparse or nested tensor: give a dense one, as to_dense() makes", code="sparse")
     if tensor.is_meta:
         raise InputError(f"{what} are a tensor on the device meta, which holds no values: give one", code="no-values")
     if tensor.is_complex() or tensor.is_quantized:
-        raise InputError(f"{what} are {tensor.dtype}: give real numbers", code="not-numbers")
+        kind = str(tensor.dtype).removeprefix("torch.")
+        raise InputError(f"{what} are {kind}: give real numbers", code="not-numbers")
 
 
 def whole_numbers(values: NDArray[Any], what: str, kind: str = "label") -> NDArray[np.int64]:
@@ -192,18 +258,61 @@ def path_of(value: Any, what: str = "the path") -> Path:
         ...
         crust.errors.InputError: the path is 7: give the name of a file or a folder
     """
-    if not isinstance(value, (str, Path)) or not str(value) or "\0" in str(value):
+    name = os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
+    if not isinstance(name, str) or not name or "\0" in name:
         raise InputError(f"{what} is {value!r:.{LONGEST}}: give the name of a file or a folder", code="bad-path")
-    path = Path(value)
+    path = Path(name)
     try:
         path.exists()
+        os.fsencode(path)
     except (OSError, ValueError) as error:  # too long, in a loop of links, behind a folder that is closed
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        told = "it is no text" if isinstance(error, UnicodeError) else str(error)
+        reason = (getattr(error, "strerror", None) or told).lower()
         raise InputError(f"{what} {path!s:.{LONGEST}} cannot be used: {reason}", code="bad-path") from None
     return path
+
+
+def read_file(path: Path) -> bytes:
+    """The content of a small file; pipes and devices are an OSError, for they would be waited for."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is no file")
+    return path.read_bytes()
 
 
 def check_regular(path: Path) -> None:
     """Refuse pipes and devices, which might never end, and would be waited for."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(f"{path} is a pipe or a device: write its content to a file first", code="not-a-file")
+
+
+def whole_number(value: Any, what: str, least: int, code: str = "whole-number") -> int:
+    """Hold that a value is a whole number, and no less than this."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or int(value) < least:
+        raise InputError(f"{what} is {as_typed(value)}, but it must be a whole number of at least {least}", code=code)
+    return int(value)
+
+
+def as_typed(value: Any) -> str:
+    """A value as a user would have typed it: 3 rather than np.int64(3)."""
+    return f"{value if isinstance(value, Real) else repr(value)!s:.{LONGEST}}"
+
+
+def check_device(device: Any) -> str | None:
+    """Hold that a torch device, or one of its name such as "cuda:1", is there; returns its name."""
+    if device is None or device == "cpu":
+        return device  # type: ignore[no-any-return]  # without torch: importing it takes seconds
+    import torch
+
+    try:
+        checked = torch.device(device)
+        if checked.type == "meta":
+            raise RuntimeError("it holds no values")
+        torch.empty(1, device=checked)
+    except Exception:  # each kind of device has errors of its own
+        available = ["cpu"] + [f"cuda:{i}" for i in range(torch.cuda.device_count())]
+        available += ["mps"] if torch.backends.mps.is_available() else []
+        name = str(device) if isinstance(device, torch.device) else device
+        raise InputError(
+            f"device {name!r} is not there: use {' or '.join(map(repr, available))}", code="missing-device"
+        ) from None
+    return str(checked)

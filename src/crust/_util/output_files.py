@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from crust._util.foreign import path_of
 from crust.errors import InputError
 
 
@@ -24,9 +25,10 @@ def check_output(
     """
     if path is None:
         return
+    path_of(path, option)
     if path.suffix.lower() not in suffixes:
         raise InputError(f"{option} {path}: the name must end in {' or '.join(suffixes)}", code="file-type")
-    if any(name is not None and _file_of(name).resolve() == path.resolve() for name in inputs):
+    if any(name is not None and os.path.realpath(_file_of(name)) == os.path.realpath(path) for name in inputs):
         raise InputError(
             f"{option} {path} would overwrite what is read: write to another file", code="overwrites-input"
         )
@@ -36,8 +38,9 @@ def check_output(
             f"{option} {path}: there is no folder {folder}; create it first, or write somewhere else",
             code="missing-folder",
         )
-    if path.is_dir():
-        raise InputError(f"{option} {path} is a folder: give the name of a file", code="not-a-file")
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "a pipe or a device"
+        raise InputError(f"{option} {path} is {kind}: give the name of a file", code="not-a-file")
     if not os.access(folder, os.W_OK):
         raise InputError(
             f"{option} {path}: the folder {folder} cannot be written to; write somewhere else", code="cannot-write"

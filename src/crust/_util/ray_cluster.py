@@ -28,12 +28,6 @@ def connect(address: str | None = None, cpus: int | None = None) -> tuple[Any, b
 
     Returns:
         The module `ray`, and whether it is ours to shut down.
-
-    Example:
-        >>> connect("127.0.0.1:1")
-        Traceback (most recent call last):
-        ...
-        crust.errors.InputError: there is no Ray cluster at 127.0.0.1:1 (...): start one with ray start --head, ...
     """
     where = address or os.environ.get("RAY_ADDRESS") or "local"
     with _on_loopback(where == "local"):

@@ -14,13 +14,7 @@ import torch
 
 
 def numpy_rng(seed: int, *place: int | str) -> np.random.Generator:
-    """A numpy generator for one purpose at one place of a run.
-
-    Example:
-        >>> a, b = numpy_rng(0, "mix", 3), numpy_rng(0, "mix", 3)
-        >>> a.random() == b.random()
-        True
-    """
+    """A numpy generator for one purpose at one place of a run."""
     return np.random.default_rng([seed, *(_seed_number(part) for part in place)])
 
 

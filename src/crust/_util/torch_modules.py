@@ -18,14 +18,7 @@ from crust.errors import InputError, choices
 
 
 def logits_of(output: Any) -> Tensor:
-    """The logits in what a network returned: the tensor itself, or its `.logits` (or the key `"logits"`).
-
-    Example:
-        >>> logits_of((torch.zeros(2, 3), torch.zeros(2, 64)))
-        Traceback (most recent call last):
-        ...
-        crust.errors.InputError: the model returns a tuple: let it return the logits, or an object with .logits
-    """
+    """The logits in what a network returned: the tensor itself, or its `.logits` (or the key `"logits"`)."""
     found = output if isinstance(output, Tensor) else getattr(output, "logits", None)
     if found is None and isinstance(output, Mapping):
         found = output.get("logits")
@@ -47,8 +40,38 @@ def forward_logits(model: nn.Module, x: Any) -> Tensor:
     return logits_of(forward(model, x))
 
 
+def check_network(model: Any, what: str = "the model") -> None:
+    """Hold that this is a network whose weights are there.
+
+    Example:
+        >>> check_network(nn.LazyLinear(2))
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: the model has lazy layers that do not know their shape yet: show it ...
+    """
+    if not isinstance(model, nn.Module):
+        raise InputError(f"{what} is a {type(model).__name__}: give a network, an nn.Module", code="model-type")
+    weights = [*model.parameters(), *model.buffers()]
+    if any(nn.parameter.is_lazy(weight) for weight in weights):
+        raise InputError(
+            f"{what} has lazy layers that do not know their shape yet: show it one batch first, model(x)",
+            code="lazy-model",
+        )
+    if any(weight.is_meta for weight in weights):
+        raise InputError(
+            f"{what} is on the device meta, where weights have no values: make it on the CPU", code="meta-model"
+        )
+
+
 def to_device(x: Any, device: torch.device | str) -> Any:
     """A batch on another device, whether it is one tensor or a mapping of them."""
+    for part in x.values() if isinstance(x, Mapping) else [x]:
+        if not hasattr(part, "to"):
+            raise InputError(
+                f"a batch of inputs is a {type(part).__name__}: give tensors, or a dataset whose items hold tensors, "
+                "arrays or numbers",
+                code="batch-type",
+            )
     if isinstance(x, Mapping):
         return {name: value.to(device, non_blocking=True) for name, value in x.items()}
     return x.to(device, non_blocking=True)
@@ -115,14 +138,6 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     Args:
         model: the network. The flag of each of its modules is set and put back by itself, so that parts which are
             frozen in eval mode stay so, and no `train()` of the user's own is called.
-
-    Example:
-        >>> model = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
-        >>> with evaluating(model):
-        ...     model.training, torch.is_grad_enabled()
-        (False, False)
-        >>> model.training
-        True
     """
     device = device_of(model)
     devices = [device] if device.type in ("cuda", "xpu") else []
@@ -205,15 +220,6 @@ def last_linear(model: nn.Module, sample: Any, name: str | None = None) -> tuple
 
     Returns:
         The name and the layer: an `nn.Linear`, or a 1x1 convolution used as one.
-
-    Example:
-        >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
-        >>> last_linear(model, torch.randn(2, 4))
-        ('2', Linear(in_features=8, out_features=3, bias=True))
-        >>> last_linear(nn.Sequential(nn.Linear(4, 3), nn.Softmax(1)), torch.randn(2, 4))
-        Traceback (most recent call last):
-        ...
-        crust.errors.InputError: no linear layer of the model gives its output: name the last layer, one of 0, ...
     """
     candidates = {key: module for key, module in model.named_modules() if _is_linear(module)}
     if name is not None:
@@ -265,20 +271,7 @@ def _last_names(names: Mapping[str, nn.Module]) -> str:
 
 
 def check_outputs(model: nn.Module, sample: Any, classes: int) -> None:
-    """Make sure that a network takes the data and gives one output a class; else say in one sentence what is wrong.
-
-    Args:
-        model: the network; nothing in it changes.
-        sample: a batch of a few examples.
-        classes: how many outputs it must have; 1 for a scalar output.
-
-    Example:
-        >>> check_outputs(nn.Linear(4, 3), torch.randn(2, 4), 3)
-        >>> check_outputs(nn.Linear(4, 3), torch.randn(2, 4), 10)
-        Traceback (most recent call last):
-        ...
-        crust.errors.InputError: the model has 3 outputs, but the data has 10 classes: give the model 10 outputs
-    """
+    """Make sure that a network takes the data and gives one output a class; else say in one sentence what is wrong."""
     first = next(iter(sample.values())) if isinstance(sample, Mapping) else sample
     n = len(first)
     with evaluating(model):
@@ -291,6 +284,9 @@ def check_outputs(model: nn.Module, sample: Any, classes: int) -> None:
                 code="model-input",
             ) from error
     logits = logits_of(output)
+    if not logits.is_floating_point():
+        kind = str(logits.dtype).removeprefix("torch.")
+        raise InputError(f"the model returns {kind}: let it return the logits, which are floats", code="model-output")
     if logits.shape in ((n,), (n, 1)) and classes == 1:
         return
     if logits.ndim != 2 or len(logits) != n:
@@ -308,15 +304,7 @@ def check_outputs(model: nn.Module, sample: Any, classes: int) -> None:
 
 
 def check_shape(model: nn.Module, sample: Any, classes: int, shape: Iterable[int], what: str) -> None:
-    """Inputs of another shape than those trained on are fine where the network takes them, as some do any images.
-
-    Args:
-        model: the network; nothing in it changes.
-        sample: a batch of them.
-        classes: how many there are.
-        shape: of one that was trained on; () where it has none.
-        what: what to call them.
-    """
+    """Inputs of another shape than those trained on are fine where the network takes them, as some do any images."""
     found, trained = tuple(getattr(sample, "shape", ()))[1:], tuple(shape)
     if not found or not trained or found == trained:
         return

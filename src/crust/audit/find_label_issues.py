@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crust._util.foreign import as_array, check_text
+from crust._util.foreign import as_array, check_text, numbers_of
 from crust._util.progress import progress_bar
 from crust.audit.duplicates import duplicates
-from crust.audit.label_quality import balanced, class_factors, label_quality
+from crust.audit.label_quality import balanced, class_factors, issues, label_quality
+from crust.audit.noise_rate import noise_rate
 from crust.audit.reliability import mark
 from crust.data.labels import encode_labels
 from crust.errors import InputError
@@ -78,7 +79,7 @@ def find_label_issues(
         "predicted_label": pd.Series(names[p.argmax(axis=1)], dtype=object).infer_objects(),
         "predicted_prob": p.max(axis=1),
         "label_quality": label_quality(p, codes),
-        "is_label_issue": p.argmax(axis=1) != codes,
+        "is_label_issue": np.zeros(len(codes), bool),  # by the whole table, below
         "selection_rate": nothing,
         "mean_weight": nothing,
         "mean_loss": -np.log(np.maximum(given, 1e-12)),
@@ -88,7 +89,10 @@ def find_label_issues(
     if features is not None:
         same = duplicates([(x, rows)])
         table["duplicate_of"] = np.array([same.get(row, -1) for row in range(len(codes))])
-    return mark(pd.DataFrame(table))
+    found = pd.DataFrame(table)
+    rate = noise_rate(found, len(classes)).value
+    found["is_label_issue"] = issues(found["label_quality"].to_numpy(), codes, p.argmax(axis=1), rate)
+    return mark(found)
 
 
 def _one_each(labels: Any) -> Any:
@@ -162,13 +166,7 @@ def _probabilities(probs: Any) -> NDArray[np.float64]:
 
 def _numbers(values: Any, what: str, n: int | None = None) -> NDArray[np.float64]:
     """A matrix of finite numbers, with as many rows as there are labels."""
-    found = as_array(values, what)
-    try:
-        found = found.astype(np.float64)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"{what} are not all numbers: give a matrix of numbers, one row an example", code="not-numbers"
-        ) from None
+    found = numbers_of(values, what).astype(np.float64)
     if found.ndim != 2:
         raise InputError(f"{what} have shape {found.shape}: give one row an example, shape (n, columns)", code="shape")
     if not found.size:
@@ -188,6 +186,7 @@ def _numbers(values: Any, what: str, n: int | None = None) -> NDArray[np.float64
 
 # ------------------------------------------------------------ probabilities from features
 
+TINY, HUGE = 1e-15, 1e15
 NEIGHBOURS = 25
 POOL = 10_000  # examples that neighbours are looked for among: beyond it time would grow with the square
 ROWS = 1024  # examples at a time
@@ -230,6 +229,9 @@ def from_features(
         True
     """
     x = np.asarray(features, np.float64)
+    largest = np.abs(x).max()
+    if not TINY < largest < HUGE:  # its square has no place among float32; to compare distances no scale matters
+        x = x / (largest or 1)
     x = x - x.mean(axis=0)
     spread = x.std(axis=0)
     near = _neighbours(x.astype(np.float32), labels, classes, report)

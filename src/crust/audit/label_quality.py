@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crust._util.large_arrays import ROWS
+from crust.audit.noise_rate import noise_rate
 from crust.audit.supporting_examples import nearest_medoids
 from crust.audit.training_dynamics import Watch
 
@@ -53,6 +54,44 @@ def label_quality(probabilities: NDArray[np.floating], labels: NDArray[np.int64]
     return probabilities[np.arange(len(labels)), labels].astype(np.float64)
 
 
+def on_one_scale(trained: NDArray[np.floating], held: NDArray[np.floating]) -> NDArray[np.float64]:
+    """The label qualities of examples that were held out, on the scale of those that were trained on.
+
+    Labels that were trained on are agreed with more readily, so that right ones that were held out would seem worse
+    than wrong ones that were not. Which ones were held out is chance: an example gets the quality that those trained
+    on have at its place.
+
+    Example:
+        >>> on_one_scale(np.array([0.5, 0.9, 1.0]), np.array([0.6, 0.1, 0.2])).tolist()
+        [1.0, 0.5, 0.9]
+    """
+    if not len(trained) or not np.isfinite(trained).all() or not np.isfinite(held).all():
+        return np.asarray(held, np.float64)
+    ordered = np.sort(held)
+    places = (np.searchsorted(ordered, held, "left") + np.searchsorted(ordered, held, "right")) / 2 / max(1, len(held))
+    return np.interp(places, (np.arange(len(trained)) + 0.5) / len(trained), np.sort(trained))
+
+
+def issues(
+    quality: NDArray[np.floating], given: NDArray[Any], predicted: NDArray[Any], rate: float | None
+) -> NDArray[np.bool_]:
+    """Which labels are label issues: the worst, as many as are estimated to be wrong.
+
+    So as many are missed as are flagged wrongly. Where the noise rate is not known, those that are predicted otherwise.
+
+    Example:
+        >>> quality, given, predicted = np.array([0.2, 0.4, 0.9, 0.6]), np.array([0, 1, 1, 0]), np.array([1, 1, 1, 0])
+        >>> issues(quality, given, predicted, 0.5).tolist(), issues(quality, given, predicted, None).tolist()
+        ([True, True, False, False], [True, False, False, False])
+    """
+    known = np.isfinite(quality)
+    if rate is None or not known.all():
+        return np.asarray((given != predicted) & known)
+    found = np.zeros(len(quality), bool)
+    found[np.argsort(quality, kind="stable")[: round(rate * len(quality))]] = True
+    return found
+
+
 def audit_table(
     watch: Watch,
     labels: NDArray[np.int64],
@@ -80,7 +119,7 @@ def audit_table(
 
     Returns:
         Columns: `index`, `id` (where there are any), `given_label`, `predicted_label`, `predicted_prob`,
-        `label_quality` (0 bad, 1 good), `is_label_issue` (another label is predicted), `selection_rate` (share of the
+        `label_quality` (0 bad, 1 good), `is_label_issue` (`issues`), `selection_rate` (share of the
         selections), `mean_weight` (over the selections), `mean_loss`, `aum` (the mean margin of Pleiss et al. 2020, of
         probabilities), `is_held_out`, `medoids` (where the run has selected: the members of its last coreset that it
         sees most alike, the nearest first, as positions in the training set), `medoid_labels`, `duplicate_of` (the
@@ -106,7 +145,11 @@ def audit_table(
         for part, found in zip(parts, near, strict=True):
             part["medoids"] = index[found].tolist()
             part["medoid_labels"] = names[labels[found]].tolist()
+    if held is not None:
+        parts[1]["label_quality"] = on_one_scale(*(part["label_quality"].to_numpy() for part in parts))
     table = pd.concat(parts).sort_values("index", ignore_index=True)
+    quality, given, predicted = (table[name].to_numpy() for name in ("label_quality", "given_label", "predicted_label"))
+    table["is_label_issue"] = issues(quality, given, predicted, noise_rate(table, len(classes)).value)
     for name in ("given_label", "predicted_label"):
         table[name] = pd.Series(names[table[name].to_numpy()], table.index, dtype=object).infer_objects()
     if same is not None:
@@ -148,7 +191,7 @@ def _part(
         "predicted_label": predicted,
         "predicted_prob": probabilities.max(axis=1).astype(np.float64),
         "label_quality": quality,
-        "is_label_issue": (predicted != labels) & np.isfinite(quality),
+        "is_label_issue": np.zeros(len(labels), bool),  # the whole table decides
         "selection_rate": nothing if held_out else watch.chosen / selections,
         "mean_weight": nothing if held_out else watch.weight / selections,
         "mean_loss": watch.losses / looks,

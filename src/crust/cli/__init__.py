@@ -8,7 +8,7 @@ import sys
 import traceback
 from typing import NoReturn
 
-from crust.errors import CrustError
+from crust.errors import CrustError, one_line
 
 BUG = 70  # EX_SOFTWARE of sysexits.h
 REPORT = "report it with that file and what you did, as an issue of the project"
@@ -122,5 +122,5 @@ def _kept_traceback(words: list[str]) -> str:
 
 def _fail(message: str, code: int) -> NoReturn:
     with contextlib.suppress(OSError):  # the terminal may be closed
-        sys.stderr.write(f"crust: {message}\n".encode(errors="backslashreplace").decode())
+        sys.stderr.write(f"crust: {one_line(message)}\n")
     sys.exit(code)

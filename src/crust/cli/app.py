@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from crust import __version__
 from crust.cli.apply import apply_command
@@ -20,20 +21,58 @@ from crust.cli.theory import theory_command
 from crust.cli.train import train_command
 from crust.cli.verify import verify_command
 
+SELECT = "crust select features.npy -k 0.1 --groups labels.npy -o coreset.parquet"
+TABLE = "crust train patients.csv --label-column diagnosis -o runs/patients"
+FEATURES = "--features embeddings.npy --labels labels.npy"
+# In the order of the work, with examples on one's own data where a command takes any.
+COMMANDS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "train": (train_command, (TABLE, "crust train photos/ -o runs/photos", "crust train --resume -o runs/photos")),
+    "predict": (predict_command, ("crust predict runs/photos new-photos/ -o predictions.csv",)),
+    "audit": (audit_command, ("crust audit runs/photos --top 50 -o table.csv", f"crust audit {FEATURES}")),
+    "report": (report_command, ("crust report runs/photos", f"crust report {FEATURES} -o report.html")),
+    "verify": (verify_command, ("crust verify runs/photos",)),
+    "review": (review_command, ("crust review runs/photos", "crust review runs/photos --export corrections.csv")),
+    "apply": (apply_command, ("crust apply runs/patients -o corrected.csv", "crust apply runs/photos corrections.csv",
+              "crust apply runs/photos --move")),
+    "select": (select_command, (SELECT, "crust select shards/ -k 1000 --engine ray --address 10.0.0.1:6379")),
+    "theory": (theory_command, ("crust theory runs/photos --epochs 0,10,40",)),
+    "reproduce": (reproduce_command, ("crust reproduce table1 --scale cpu --dry-run",
+                  "crust reproduce --grid grid.yaml --jobs 2")),
+    "methods": (methods_command, ("crust methods crust", "crust methods --json")),
+    "demo": (demo_command, ("crust demo -o demo-output",)),
+}  # fmt: skip
+
 
 def _example(*lines: str) -> str:
     return "Example:\n\n" + "\n\n".join(f"[bold]{line}[/bold]" for line in lines)
 
 
-SELECT = "crust select features.npy -k 0.1 --groups labels.npy -o coreset.parquet"
-TRAIN = "crust train photos/ --epochs 60 -o runs/a"
+class _Flags:
+    """A flag takes no value: help says no type beside it."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for each in found:
+            if getattr(each, "is_flag", False):
+                each.metavar = ""
+        return found
+
+
+class _Command(_Flags, TyperCommand):
+    pass
+
+
+class _Group(_Flags, TyperGroup):
+    pass
+
 
 app = typer.Typer(
     name="crust",
+    cls=_Group,
     help="Train on data with wrong labels, and find out which labels are wrong.",
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    epilog=_example(TRAIN, "crust audit runs/a", SELECT),
+    epilog=_example(TABLE, "crust audit runs/patients", "crust review runs/patients"),
 )
 
 
@@ -52,28 +91,5 @@ def _main_options(
 ) -> None: ...  # --debug is found by `main`, after any command
 
 
-# In the order of the work; the examples are on one's own data, where a command takes any.
-app.command("train", epilog=_example(TRAIN, "crust train table.csv --label-column kind -o runs/b",
-            "crust train --resume -o runs/a"))(train_command)  # fmt: skip
-app.command("predict", epilog=_example("crust predict runs/a new-photos/ -o predictions.csv"))(predict_command)
-app.command("audit", epilog=_example("crust audit runs/a --top 50 -o table.csv",
-            "crust audit --probs probs.npy --labels labels.npy"))(audit_command)  # fmt: skip
-app.command("report", epilog=_example("crust report runs/a",
-            "crust report --features embeddings.npy --labels labels.npy --data texts.txt -o report.html",
-            ))(report_command)  # fmt: skip
-app.command("verify", epilog=_example("crust verify runs/a"))(verify_command)
-app.command("review", epilog=_example("crust review runs/a", "crust review runs/a --export corrections.csv"))(
-    review_command
-)
-app.command("apply", epilog=_example("crust apply runs/a -o corrected.csv", "crust apply runs/a corrections.csv",
-            "crust apply runs/a --move"))(apply_command)  # fmt: skip
-app.command("select", epilog=_example(SELECT, "crust select shards/ -k 1000 --engine ray --address 10.0.0.1:6379"))(
-    select_command
-)
-app.command("theory", epilog=_example("crust theory runs/a --epochs 0,10,40"))(theory_command)
-app.command(
-    "reproduce",
-    epilog=_example("crust reproduce table1 --scale cpu --dry-run", "crust reproduce --grid grid.yaml --jobs 2"),
-)(reproduce_command)
-app.command("methods", epilog=_example("crust methods crust"))(methods_command)
-app.command("demo", epilog=_example("crust demo -o demo-output"))(demo_command)
+for name, (command, examples) in COMMANDS.items():
+    app.command(name, cls=_Command, epilog=_example(*examples))(command)

@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from crust.cli.audit import DATA_DIR, FEATURES, LABELS, PROBS, SHOW, SOURCE
 from crust.cli.formatting import show_log
 from crust.cli.train_again import train_again_command
 from crust.errors import InputError
 
 if TYPE_CHECKING:
     from crust.corrections.apply_corrections import AppliedCorrections
-    from crust.runs.folder import RunFolder
+    from crust.runs.audit_source import AuditSource
 
 
 def apply_command(
-    run: Annotated[Path, typer.Argument(help="Folder of a finished run.", metavar="RUN")],
+    run: Annotated[Path | None, SOURCE] = None,
     corrections: Annotated[
         Path | None,
         typer.Argument(
-            help="A .csv, .tsv or .parquet with index (or id) and corrected; default: the decisions of `crust review`.",
+            help="A .csv, .tsv or .parquet with index (or id) and corrected, or a .json of Label Studio, Argilla or "
+            "FiftyOne; default: the decisions of `crust review`.",
             metavar="CORRECTIONS",
             show_default=False,
         ),
+    ] = None,
+    named: Annotated[
+        Path | None, typer.Option("--corrections", help="The same, with --probs or --features.", metavar="FILE")
     ] = None,
     output: Annotated[
         Path | None,
@@ -34,52 +40,78 @@ def apply_command(
     ] = None,
     move: Annotated[bool, typer.Option("--move", help="Move the files of an image folder.")] = False,
     move_back: Annotated[bool, typer.Option("--move-back", help="Move them back to where they were.")] = False,
-    data: Annotated[str | None, typer.Option(help="The run's data, where it is not in its old place.")] = None,
-    data_dir: Annotated[str | None, typer.Option(help="Where named datasets are; default: as in training.")] = None,
+    probs: Annotated[str | None, PROBS] = None,
+    features: Annotated[str | None, FEATURES] = None,
+    labels: Annotated[str | None, LABELS] = None,
+    show: Annotated[str | None, SHOW] = None,
+    data: Annotated[
+        str | None, typer.Option(help="The run's data, where it is not in its old place; or the table to correct.")
+    ] = None,
+    label_column: Annotated[str | None, typer.Option(help="Of the table that --data names.")] = None,
+    data_dir: Annotated[str | None, DATA_DIR] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Write the corrected labels: a copy of the table or archive, a file of labels, or a list of images to move."""
     show_log(logging.ERROR if quiet else logging.WARNING)
+    corrections = corrections or named
     if move_back and (move or corrections is not None):
         raise InputError(
             "--move-back undoes what was moved: leave out --move and the corrections", code="options-exclude"
         )
 
-    from crust.corrections.apply_corrections import apply_corrections, data_options, move_files_back
-    from crust.runs.folder import RunFolder
+    from crust.corrections.apply_corrections import apply_corrections, move_files_back, source_options
+    from crust.runs.audit_source import open_audit
 
     progress = None if quiet else _show_moves
+    source = open_audit(run, probs=probs, features=features, labels=labels, show=show, data=data, data_dir=data_dir)
     if move_back:
-        found = move_files_back(run, moves=output, data=data, progress=progress)
+        found = move_files_back(source, moves=output, progress=progress)
         if not quiet:
             before = f"; {found.moved_before:,} were in their places" if found.moved_before else ""
             typer.echo(f"{found.moved:,} files moved back{before}")
         return
     found = apply_corrections(
-        run, corrections, output=output, move=move, data=data, data_dir=data_dir, progress=progress
+        source, corrections, output=output, move=move, label_column=label_column, progress=progress
     )
     if quiet:
         return
-    folder = RunFolder(run)
-    options = data_options(folder, data, data_dir)
+    options = source_options(source, label_column)
     if found.form == "folder":
-        _print_moves(found, folder, options, data, move)
+        _print_moves(found, source, options, move)
         return
-    typer.echo(f"{found.changed:,} of {found.examples:,} labels changed, written to: {found.path}")
-    if found.form == "labels":
-        again = train_again_command(folder, options.get("data") or "DATA", options, found.examples, found.path)
-    else:
-        again = train_again_command(folder, found.path, options, found.examples)
-    typer.echo(f"next: {again}")
+    gone = f", {found.excluded:,} examples {'marked as excluded' if found.form == 'labels' else 'left out'}"
+    typer.echo(
+        f"{found.changed:,} of {found.examples:,} labels changed{gone if found.excluded else ''}, "
+        f"written to: {found.path}"
+    )
+    typer.echo(f"next: {_again(source, found, options)}")
 
 
-def _print_moves(
-    found: AppliedCorrections, run: RunFolder, options: dict[str, Any], data: str | None, move: bool
-) -> None:
+def _again(source: AuditSource, found: AppliedCorrections, options: dict[str, Any]) -> str:
+    """What to do with corrected labels: train as before, or for the first time, or audit again."""
+    if source.run is not None and found.form == "labels":
+        return train_again_command(source.run, options.get("data") or "DATA", options, found.examples, found.path)
+    if source.run is not None:
+        return train_again_command(source.run, found.path, options, found.examples)
+    if found.form == "table":
+        column = ["--label-column", options["label_column"]] if options.get("label_column") else []
+        return shlex.join(["crust", "train", str(found.path), *column])
+    if source.words[:1] in (["--probs"], ["--features"]):
+        again = f"{found.path}:label" if found.form == "labels" else str(found.path)
+        return (
+            f"{shlex.join(['crust', 'audit', *source.words[:2], '--labels', again])}, or train on the corrected labels"
+        )
+    return shlex.join(["crust", "train", "DATA", "--labels", str(found.path)])
+
+
+def _print_moves(found: AppliedCorrections, source: AuditSource, options: dict[str, Any], move: bool) -> None:
     from crust.corrections.apply_corrections import move_back_command
 
-    train = train_again_command(run, options["data"], options, found.examples)
-    again = f"back: {move_back_command(run, found.path, data)}; next: {train}"
+    if source.run is None:
+        train = shlex.join(["crust", "train", options["data"]])
+    else:
+        train = train_again_command(source.run, options["data"], options, found.examples)
+    again = f"back: {move_back_command(source, found.path)}; next: {train}"
     before = found.moved_before
     if move:
         had = f"; {before:,} had been before" if before else ""

@@ -5,164 +5,146 @@ from __future__ import annotations
 import logging
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from crust._util.output_files import check_output, write_table
 from crust.cli.formatting import percent, show_log, text_table, visible
-from crust.errors import InputError
+from crust.errors import InputError, choices
 
+if TYPE_CHECKING:
+    from crust.runs.audit_source import AuditSource
+
+SOURCE = typer.Argument(
+    help="Folder of a finished run, or a table of label issues (.csv, .parquet): of crust, cleanlab or another tool.",
+    metavar="RUN",
+    show_default=False,
+)
 PROBS = typer.Option(
     help="Without a run: out-of-sample probabilities, a column a class (.npy, .npz:KEY, .csv, .parquet).",
     metavar="FILE",
 )
 FEATURES = typer.Option(help="Without a run: features, such as embeddings.", metavar="FILE")
 LABELS = typer.Option(help="The labels that belong to --probs or --features.", metavar="FILE:KEY")
+SHOW = typer.Option(
+    help="What to show of the examples: a table or a column of it (texts.csv:body), a .txt with one text a line, an "
+    "array of images or features, or the folder that the ids are relative to.",
+    metavar="WHAT",
+)
+DATA = typer.Option(help="The run's data, where it is not in its old place.")
+DATA_DIR = typer.Option(help="Where named datasets are; default: as in training.")
 
 MATRIX = 12  # up to so many classes the whole matrix is shown
 PAIRS = 15
 CLASSES = 12
 TWINS = 5
+EXCERPT = 280  # letters of what is shown of an example
 
 
 def audit_command(
-    run: Annotated[
-        Path | None, typer.Argument(help="Folder of a finished run.", metavar="RUN", show_default=False)
-    ] = None,
+    run: Annotated[Path | None, SOURCE] = None,
     top: Annotated[int, typer.Option(help="How many of the worst labels to show.", min=0)] = 20,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write all, worst first, here (.csv or .parquet).")
     ] = None,
+    issues: Annotated[bool, typer.Option("--issues", help="Only the label issues: just the list.")] = False,
+    to: Annotated[
+        str | None,
+        typer.Option(help="Write -o for another tool: cleanlab, label-studio, argilla or fiftyone.", metavar="TOOL"),
+    ] = None,
     probs: Annotated[str | None, PROBS] = None,
     features: Annotated[str | None, FEATURES] = None,
     labels: Annotated[str | None, LABELS] = None,
+    show: Annotated[str | None, SHOW] = None,
+    data: Annotated[str | None, DATA] = None,
+    data_dir: Annotated[str | None, DATA_DIR] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Show the labels of the lowest quality, how many differ from the predicted ones, and which classes are mixed."""
     show_log(logging.ERROR if quiet else logging.WARNING)
-    check_sources(run, probs, features, labels)
 
-    from crust.runs.folder import RunFolder
+    from crust.exchange import TOOLS, write_for
+    from crust.runs.audit_source import open_audit
 
-    folder = None if run is None else RunFolder(run)
-    own = None if folder is None else folder.audit_path
-    check_output(output, "-o", (".csv", ".parquet"), [probs, features, labels, own])
-    table, classes = audit_files(probs, features, labels, quiet) if folder is None else folder.audit()
-    verified = None if folder is None else folder.verified()
-    table = table.sort_values(["label_quality", "index"], ascending=[True, True])
-    if output is not None:
+    suffixes = (".csv", ".parquet") if to is None else TOOLS[choices(to, TOOLS, "tool")]
+    if to is not None and output is None:
+        raise InputError(f"--to {to} writes a file: name it with -o", code="no-output")
+    check_output(output, "-o", suffixes, [probs, features, labels])
+    source = open_audit(
+        run, probs=probs, features=features, labels=labels, show=show, data=data, data_dir=data_dir, progress=not quiet
+    )
+    check_output(output, "-o", suffixes, [source.path])
+    table, classes, verified = source.table, source.classes, source.verified()
+    listed = source.suspects()
+    if show is not None:
+        table = _with_texts(table, source.looks()[0])
+    order = ["label_quality", "index"]
+    if issues:
+        table = table[listed]
+    table = table.sort_values(order, ascending=[True, True])
+    if output is not None and to is not None:
+        looks = source.looks()[0] if to != "cleanlab" else None
+        write_for(to, table, output, looks=looks)
+    elif output is not None:
         write_table(table, output)
     if quiet:
         return
-    print_audit(table, classes, top, verified)
+    if issues:
+        if top and len(table):
+            print_whole(_worst_table(table.head(top)))
+        typer.echo(f"{len(table):,} of {len(listed):,} labels are label issues")
+    else:
+        print_audit(table, classes, top, verified, int(listed.sum()))
     if output is not None:
-        typer.echo(f"all {len(table):,} labels, worst first: {output}")
-    elif folder is not None:
-        typer.echo(f"the whole table: {folder.audit_path}, or add -o table.csv")
+        typer.echo(f"all {len(table):,} {'label issues' if issues else 'labels'}, worst first: {output}")
+    elif source.run is not None:
+        typer.echo(f"the whole table: {source.path}, or add -o table.csv; only the label issues: add --issues")
     else:
-        typer.echo("add -o table.csv to write them all")
-    typer.echo(f"next: {_what_next(run, probs, features, labels, verified is not None)}")
+        typer.echo("add -o table.csv to write them all, and --issues for the label issues alone")
+    typer.echo(f"next: {_what_next(source, verified is not None)}")
 
 
-def check_sources(run: Path | None, probs: str | None, features: str | None, labels: str | None) -> None:
-    """Either a run, or files: not both, and not nothing."""
-    files = [name for name, value in (("--probs", probs), ("--features", features), ("--labels", labels)) if value]
-    if run is not None:
-        if files:
-            raise InputError(f"{files[0]} and the run {run} are two audits: give one of them", code="options-exclude")
-        return
-    if not files:
-        raise InputError(
-            "there is nothing to audit: name the folder of a run, or give --probs or --features", code="nothing-to-do"
-        )
-    if files == ["--labels"]:
-        raise InputError(
-            "--labels alone cannot be judged: give --probs or --features with them", code="options-missing"
-        )
-
-
-def _what_next(run: Path | None, probs: str | None, features: str | None, labels: str | None, verified: bool) -> str:
+def _what_next(source: AuditSource, verified: bool) -> str:
     """The commands that follow, as they would be typed."""
-    from crust.runs.folder import REPORT
-
-    if run is None:
-        source = ["--probs", str(probs)] if probs is not None else ["--features", str(features)]
-        return shlex.join(["crust", "report", *source, "--labels", str(labels), "-o", REPORT])
-    names = ("report", "review") if verified else ("report", "verify", "review")
-    commands = [shlex.join(["crust", name, str(run)]) for name in names]
-    return f"{', '.join(commands[:-1])}, or {commands[-1]}"
+    names = ("report", "review") if verified or source.run is None else ("report", "verify", "review")
+    commands = [
+        shlex.join(["crust", name, str(source.run)]) if name == "verify" else source.command(name) for name in names
+    ]
+    return f"{', '.join(commands[:-1])}{',' if len(commands) > 2 else ''} or {commands[-1]}"
 
 
-def audit_files(probs: str | None, features: str | None, labels: str | None, quiet: bool) -> tuple[Any, list[Any]]:
-    """The table and the classes of an audit without training."""
-    if labels is None:
-        raise InputError(
-            f"--{'probs' if probs is not None else 'features'} needs labels: give --labels FILE", code="options-missing"
-        )
-    if probs is not None and features is not None:
-        raise InputError("--probs and --features are both given: give one of them", code="options-exclude")
-
-    from crust.audit import find_label_issues
-    from crust.data.labels import label_values
-    from crust.data.matrix_io import read_matrix
-
-    values, where = label_values(labels)
-    given = _read_probabilities(probs) if probs is not None else read_matrix(str(features))
-    if len(values) != len(given):
-        other = Path(str(probs or features)).name
-        raise InputError(
-            f"{where} holds {len(values)} labels, but {other} has {len(given)} rows: give one label a row",
-            code="labels-length",
-        )
-    if probs is not None:
-        table = find_label_issues(_as_column_names(values, labels, given), given)
-    else:
-        table = find_label_issues(values, features=given, progress=not quiet)
-    names = set(table["given_label"]) | set(table["predicted_label"])
-    return table, sorted(names)
+def _with_texts(table: Any, looks: Any) -> Any:
+    """With the beginning of the text, or of the row, that was asked for."""
+    if looks is None or not looks.columns:
+        return table
+    rows = [" · ".join(cell for cell in looks.row(index) if cell) for index in table["index"].tolist()]
+    return table.assign(text=[f"{row[:EXCERPT]}…" if len(row) > EXCERPT else row for row in rows])
 
 
-def _as_column_names(values: Any, labels: str, given: Any) -> Any:
-    """The labels as text where only so they are the names of the columns: true and 01 are no numbers then."""
-    from crust.data.labels import label_values
+def print_whole(table: Any) -> None:
+    """A table that is wider than the paper keeps its lines: names of files are never cut."""
+    from rich.console import Console
 
-    names = {str(name) for name in getattr(given, "columns", ())}
-    if not names or {str(value) for value in values.tolist()} <= names:
-        return values
-    texts, _ = label_values(labels, text=True)
-    return texts if {str(text) for text in texts.tolist()} <= names else values
+    console = Console(highlight=False)
+    wanted = max(console.width, console.measure(table, options=console.options.update(max_width=10_000)).maximum)
+    Console(highlight=False, width=wanted).print(table, soft_wrap=True)
 
 
-def _read_probabilities(spec: str) -> Any:
-    """The matrix; of a table with its column names, which are those of the classes."""
-    from crust.data import matrix_io, table_io
-
-    matrix = matrix_io.read_matrix(spec)
-    path = matrix_io.split_spec(spec)[0]
-    if path.suffix.lower() not in matrix_io.TABLES:
-        return matrix
-    import pandas as pd
-
-    with matrix_io.reading(path):
-        table = table_io.read_table_file(path)
-        names = [name for name in table.column_names if name and table_io.is_numeric(table.schema.field(name).type)]
-    return pd.DataFrame(matrix, columns=names) if len(names) == matrix.shape[1] else matrix
-
-
-def print_audit(table: Any, classes: list[Any], top: int, found: dict[str, Any] | None) -> None:
+def print_audit(table: Any, classes: list[Any], top: int, found: dict[str, Any] | None, issues: int) -> None:
     """All of it, on stdout; with what `crust verify` has found, where it was asked."""
     from rich.console import Console
 
-    from crust.audit import class_summary, conflicting_duplicates, estimate_noise_matrix, noise_rate
+    from crust.audit import class_summary, conflicting_duplicates, noise_rate
+    from crust.audit.audit_tables import differing
     from crust.audit.reliability import warning_of
 
-    position = {name: i for i, name in enumerate(classes)}
-    given, better = (table[name].map(position).to_numpy() for name in ("given_label", "predicted_label"))
-    rate, matrix = estimate_noise_matrix(given, better, len(classes))
+    counts, differ = differing(table, classes)
+    rate = differ / max(1, len(table))
     console = Console(highlight=False)
     if top:
-        console.print(_worst_table(table.head(top)))
+        print_whole(_worst_table(table.head(top)))
+    console.print(f"{issues:,} of {len(table):,} labels are label issues", soft_wrap=True)
     console.print(f"{percent(rate)} of {len(table):,} labels differ from the predicted ones", soft_wrap=True)
     console.print(noise_rate(table, len(classes), found).sentence(), soft_wrap=True)
     warning = warning_of(table)
@@ -171,7 +153,7 @@ def print_audit(table: Any, classes: list[Any], top: int, found: dict[str, Any] 
     if found is not None:
         for line in verified_lines(found):
             console.print(line, soft_wrap=True, markup=False)
-    console.print(_matrix_table(matrix, classes) if len(classes) <= MATRIX else _pairs_table(matrix, classes))
+    print_whole(_matrix_table(counts, classes) if len(classes) <= MATRIX else _pairs_table(counts, classes))
     view = class_summary(table, classes)
     console.print(_classes_table(view))
     rare = view.loc[view["under_selected"], "label"].tolist()
@@ -227,26 +209,27 @@ def _worst_table(table: Any) -> Any:
         rows.append([*cells, *(row[name] for name in text)])
     heads = ["index", *names, "predicted_prob", "label_quality", *rate, *text]
     title = "the labels of the lowest quality"
-    return text_table(heads, rows, title=title, left=[*names, *text], whole=["id", *text])
+    spare = [*rate, "predicted_prob", *(["index"] if "id" in table else []), "label_quality"]  # what they are sorted by
+    return text_table(heads, rows, title=title, left=[*names, *text], whole=["id"], spare=spare, cut=text)
 
 
-def _matrix_table(matrix: Any, classes: list[Any]) -> Any:
-    title = "% of those predicted to be (row) that are labelled (column)"
+def _matrix_table(counts: Any, classes: list[Any]) -> Any:
+    title = "labels given (row) and predicted (column)"
     rows = [
-        [name, *(f"{100 * share:.0f}" if share >= 0.005 else "·" for share in row)]
-        for name, row in zip(classes, matrix, strict=True)
+        [name, *(f"{count:,}" if count else "·" for count in row)]
+        for name, row in zip(classes, counts.tolist(), strict=True)
     ]
-    return text_table(["", *classes], rows, title=title)
+    return text_table(["given ↓ predicted →", *classes], rows, title=title, left=["given ↓ predicted →"])
 
 
-def _pairs_table(matrix: Any, classes: list[Any]) -> Any:
+def _pairs_table(counts: Any, classes: list[Any]) -> Any:
     """The largest entries off the diagonal, where the matrix is too large for a screen."""
     import numpy as np
 
-    off = matrix * (1 - np.eye(len(classes)))
+    off = counts * (1 - np.eye(len(classes), dtype=np.int64))
     places = [divmod(int(place), len(classes)) for place in np.argsort(-off, axis=None, kind="stable")[:PAIRS]]
-    rows = [(classes[i], classes[j], percent(float(off[i, j]))) for i, j in places if off[i, j] > 0]
-    heads = ("predicted", "labelled", "share")
+    rows = [(classes[i], classes[j], f"{off[i, j]:,}") for i, j in places if off[i, j] > 0]
+    heads = ("given", "predicted", "labels")
     return text_table(heads, rows, title="the most frequent confusions", left=heads[:2])
 
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
+CUT = 30  # letters of a text that are shown at least
+
+
 class StoppedByUser(Exception):
     """Ctrl-C, with what was saved and how to go on; the exit code is 130."""
 
@@ -54,6 +57,8 @@ def text_table(
     title: str | None = None,
     left: Collection[object] = ("",),
     whole: Collection[object] = (),
+    spare: Sequence[object] = (),
+    cut: Collection[object] = (),
     footer: Sequence[str] = (),
 ) -> Table:
     """A table for the terminal; what is in it is text, whatever it says.
@@ -64,18 +69,38 @@ def text_table(
         title: above it.
         left: heads of columns of words; the others hold numbers.
         whole: heads of columns that are never wrapped.
+        spare: heads of columns that are left out, one after another, where the screen is too narrow for all.
+        cut: heads of columns that get what is left of a line.
         footer: a last row below a line.
     """
     from rich import box
+    from rich.cells import cell_len
+    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", show_footer=bool(footer))
-    for number, head in enumerate(heads):
-        last = footer[number] if footer else ""
+    cells = [[visible(cell) for cell in row] for row in rows]
+    widths = [max(cell_len(visible(head)), *(cell_len(row[i]) for row in cells), 0) for i, head in enumerate(heads)]
+    kept = {i for i, head in enumerate(heads) if head not in cut}
+
+    def room() -> int:
+        return Console().width - 1 - 3 * (len(kept) + len(cut)) - sum(widths[i] for i in kept)
+
+    for head in spare:
+        if room() < (CUT if cut else 0):
+            kept.discard(list(heads).index(head))
+    shown = [i for i, head in enumerate(heads) if i in kept or head in cut]
+    most = max(CUT // 2, room() // max(1, len(cut)))
+    for i in shown:
+        head = heads[i]
         table.add_column(
-            escape(visible(head)), last, justify="left" if head in left else "right", no_wrap=head in whole
+            escape(visible(head)),
+            footer[i] if footer else "",
+            justify="left" if head in left else "right",
+            no_wrap=head in whole or head in cut or bool(spare),
+            max_width=most if head in cut else None,
         )
-    for row in rows:
-        table.add_row(*(escape(visible(cell)) for cell in row))
+    for row in cells:
+        table.add_row(*(escape(row[i]) for i in shown))
     return table

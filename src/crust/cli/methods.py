@@ -54,14 +54,7 @@ def methods_command(
 
 
 def setting_rows(settings: type[BaseModel]) -> list[tuple[str, str, str, str]]:
-    """Name, default, allowed values and meaning of each setting.
-
-    Example:
-        >>> from crust.training.settings import TrainSettings
-        >>> setting_rows(TrainSettings)[:2]
-        [('epochs', '120', 'int ≥ 1', 'passes over the training set'),
-         ('batch_size', '128', 'int ≥ 1', 'examples in a step')]
-    """
+    """Name, default, allowed values and meaning of each setting."""
     rows = []
     for name, field in settings.model_fields.items():
         default = "null" if field.default is None else _default_in_words(field.default)

@@ -5,16 +5,12 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-# Names in other tools, and ours.
+# Names of options in other tools, and ours; those of settings are with the settings.
 SYNONYMS = {
-    "lr": "learning_rate", "num_workers": "workers", "max_grad_norm": "clip_norm", "scheduler": "schedule",
-    "num_epochs": "epochs", "num_train_epochs": "epochs", "max_epochs": "epochs", "arch": "model", "net": "model",
-    "algorithm": "method", "algo": "method", "wd": "weight_decay", "bs": "batch_size", "optim": "optimizer",
-    "coreset": "fraction", "share": "fraction", "val": "validation", "val_split": "validation",
-    "target": "label_column", "label": "label_column", "label_col": "label_column", "text": "text_column",
-    "noise_rate": "noise", "out": "output",
-    "output_dir": "output", "out_dir": "output", "amp": "mixed_precision", "fp16": "mixed_precision",
-    "bf16": "mixed_precision", "verbose": "quiet", "silent": "quiet", "size": "image_size",
+    "arch": "model", "net": "model", "algorithm": "method", "algo": "method", "val": "validation",
+    "val_split": "validation", "target": "label_column", "label": "label_column", "label_col": "label_column",
+    "text": "text_column", "noise_rate": "noise", "out": "output", "output_dir": "output", "out_dir": "output",
+    "verbose": "quiet", "silent": "quiet", "size": "image_size",
 }  # fmt: skip
 
 
@@ -33,7 +29,9 @@ def wrong_option(error: Any) -> str:
 def _meant(missed: str, options: list[str], path: str) -> str | None:
     """The option of the command, or the setting of a run, that is nearest in name or meaning."""
     name = missed.lstrip("-").replace("-", "_")
-    name = SYNONYMS.get(name, name)
+    from crust.training.settings import SYNONYMS as OF_SETTINGS
+
+    name = {**OF_SETTINGS, **SYNONYMS}.get(name, name)
     option = "--" + name.replace("_", "-")
     if option in options:
         return option

@@ -24,23 +24,33 @@ def predict_command(
         str | None, typer.Option(help="Where named datasets are; default: $CRUST_DATA, else data.")
     ] = None,
     batch_size: Annotated[int, typer.Option(help="Examples at a time.", min=1)] = 128,
+    device: Annotated[
+        str | None, typer.Option(help="Such as cpu, cuda:1 or mps; default: a GPU where CUDA has one.", metavar="NAME")
+    ] = None,
     skip_broken: Annotated[bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON, for a machine to read.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Predict the classes of new data, with the probabilities of all of them."""
     show_log(logging.ERROR if quiet else logging.WARNING)
     check_output(output, "-o", (".csv", ".parquet"), [data])
 
+    import torch
+
     import crust
     from crust.data import load_new
     from crust.runs.folder import RunFolder
+    from crust.selection.input_checks import check_device
 
     result = crust.load(run)
+    result.model.to(check_device(device) or ("cuda" if torch.cuda.is_available() else "cpu"))
     examples = load_new(data, RunFolder(run).encoding(), data_dir=data_dir, skip_broken=skip_broken)
     table = prediction_table(examples, result.predict_proba(examples, batch_size=batch_size), result.classes)
     if output is not None:
         write_table(table, output)
-    if quiet:
+    if as_json:
+        typer.echo(table.to_json(orient="records", double_precision=6, force_ascii=False))
+    if quiet or as_json:
         return
     if output is None:
         typer.echo(table.iloc[:SHOWN, : list(table.columns).index("probability") + 1].to_string(index=False))

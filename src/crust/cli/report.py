@@ -1,9 +1,8 @@
-"""`crust report`: the audit of a run, or of files, as one page to look at."""
+"""`crust report`: the audit of a run, of a table, or of files, as one page to look at."""
 
 from __future__ import annotations
 
 import logging
-import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -13,76 +12,41 @@ from typing import Annotated
 import typer
 
 from crust._util.output_files import check_output
-from crust.cli.audit import FEATURES, LABELS, PROBS, check_sources
+from crust.cli.audit import DATA, DATA_DIR, FEATURES, LABELS, PROBS, SHOW, SOURCE
 from crust.cli.formatting import show_log
-from crust.errors import InputError
 
 
 def report_command(
-    run: Annotated[
-        Path | None, typer.Argument(help="Folder of a finished run.", metavar="RUN", show_default=False)
-    ] = None,
+    run: Annotated[Path | None, SOURCE] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="The page (.html); default: report.html in RUN.")
+        Path | None,
+        typer.Option("-o", "--output", help="The page (.html); default: in RUN, or beside the table or the files."),
     ] = None,
     probs: Annotated[str | None, PROBS] = None,
     features: Annotated[str | None, FEATURES] = None,
     labels: Annotated[str | None, LABELS] = None,
-    data: Annotated[
-        str | None,
-        typer.Option(help="The run's data, where it is not in its old place; or what belongs to --probs, to show it."),
-    ] = None,
-    data_dir: Annotated[str | None, typer.Option(help="Where named datasets are; default: as in training.")] = None,
+    show: Annotated[str | None, SHOW] = None,
+    data: Annotated[str | None, DATA] = None,
+    data_dir: Annotated[str | None, DATA_DIR] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Write the audit as one HTML page: label issues with pictures or rows, classes, how sure it is."""
+    """Write the audit as one HTML page: label issues with pictures or rows, a map, classes, how sure it is."""
     show_log(logging.ERROR if quiet else logging.WARNING)
-    check_sources(run, probs, features, labels)
-    if run is None and output is None:
-        raise InputError(
-            "a report without a run does not know where to go: name a file with -o report.html", code="no-output"
-        )
+
+    from crust.runs.audit_source import open_audit
+
     check_output(output, "-o", (".html",), [probs, features, labels])
-
-    from crust._util.atomic_write import write_atomic
-    from crust.report.page import audit_page
-    from crust.runs.data import looks_of_file, looks_or_reason
-    from crust.runs.folder import RunFolder
-
-    progress = None if quiet else _examples_so_far()
-    if run is None:
-        from crust.cli.audit import audit_files
-
-        assert output is not None
-        table, classes = audit_files(probs, features, labels, quiet)
-        looks = None if data is None else looks_of_file(data, len(table))
-        reason = None
-        why = "they were not named: --data FILE" if looks is None else None
-        name, place, verified = Path(str(probs or features)).name, output, None
-    else:
-        folder = RunFolder(run)
-        table, classes = folder.audit()
-        looks, reason = looks_or_reason(folder, table, data, data_dir)
-        why, name, verified = reason, run.resolve().name, folder.verified()
-        place = folder.report_path if output is None else output
-    text = audit_page(
-        table,
-        classes,
-        looks=looks,
-        calibration=verified,
-        name=name,
-        without=why,
-        progress=progress,
-        run=run is not None,
+    source = open_audit(
+        run, probs=probs, features=features, labels=labels, show=show, data=data, data_dir=data_dir, progress=not quiet
     )
-    write_atomic(place, text.encode())
+    _, reason = source.looks()
+    place = source.report(output, progress=None if quiet else _examples_so_far())
     if quiet:
         return
     if reason is not None:
         typer.echo(f"without pictures or rows: {reason}")
     typer.echo(f"look at: {place}")
-    if run is not None:
-        typer.echo(f"next: crust review {shlex.quote(str(run))}")
+    typer.echo(f"next: {source.command('review')}")
 
 
 def _examples_so_far() -> Callable[[int], None]:

@@ -39,15 +39,7 @@ class _Run:
 
 
 class GridProgress:
-    """Called with every event of a grid.
-
-    Args:
-        names: of the runs, by key, in the order they are begun.
-        epochs: of each, by key.
-        work: of each, by key, in any unit.
-        before: how many runs of the grid were there already.
-        quiet: show nothing but failures.
-    """
+    """Called with every event of a grid."""
 
     def __init__(
         self, names: dict[str, str], epochs: dict[str, int], work: dict[str, float], before: int, quiet: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from dataclasses import asdict
@@ -68,6 +69,7 @@ def select_command(
         str | None, MEANS(help="Of a Ray cluster; default: $RAY_ADDRESS, else one on this machine.")
     ] = None,
     dry_run: Annotated[bool, MEANS("--dry-run", help="Say what it would cost, and stop.")] = False,
+    as_json: Annotated[bool, MEANS("--json", help="Print the result as JSON, for a machine to read.")] = False,
     quiet: Annotated[bool, MEANS("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Select the K points that represent all others best: medoids, with the sizes of their clusters as weights."""
@@ -113,7 +115,11 @@ def select_command(
         from crust.cli.select_plot import draw
 
         draw(plot, vectors, coreset, metric=metric, seed=seed)
-    if not quiet:
+    if as_json:
+        found = {"points": len(coreset.assignment), "objective": coreset.objective, "output": output, "plot": plot}
+        lists = {name: getattr(coreset, name).tolist() for name in ("indices", "weights", "gains")}
+        typer.echo(json.dumps({**found, **lists}, default=str))
+    elif not quiet:
         _print_result(coreset, output, plot)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import shlex
@@ -15,7 +16,7 @@ import typer
 from crust._util.progress import EpochProgress
 from crust.cli.formatting import StoppedByUser, show_log
 from crust.cli.train_again import CARRIED_OUT, compared, load_finished
-from crust.cli.train_progress import print_summary
+from crust.cli.train_progress import print_summary, summary
 from crust.errors import InputError, choices
 from crust.runs import recipe as recipes
 from crust.runs.data import load_data, with_labels
@@ -60,6 +61,9 @@ def train_command(
     augment: Annotated[
         bool | None,
         HOW("--augment/--no-augment", help="Crop and mirror images at random; default: from 32 pixels a side on."),
+    ] = None,
+    device: Annotated[
+        str | None, HOW(help="Such as cpu, cuda:1 or mps; default: a GPU where CUDA has one.", metavar="NAME")
     ] = None,
     mixed_precision: Annotated[str | None, HOW(help="no, fp16 or bf16; default: no.", metavar="NAME")] = None,
     budget: Annotated[
@@ -124,6 +128,9 @@ def train_command(
     tracker: Annotated[
         list[str] | None, RUN(help="Also tell this tracker, such as tensorboard; repeated.", metavar="NAME")
     ] = None,
+    as_json: Annotated[
+        bool, RUN("--json", help="Print what was reached as JSON, for a machine to read; progress stays on stderr.")
+    ] = False,
     quiet: Annotated[bool, RUN("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Train a network on data with wrong labels, and learn which labels are likely wrong."""
@@ -138,6 +145,7 @@ def train_command(
     shortcuts = {
         "epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate, "seed": seed, "workers": workers,
         "mixed_precision": mixed_precision, "keep_every": keep_every, "optimizer": optimizer,
+        "device": device,
     }  # fmt: skip
     words = [*(setting or []), *([] if fraction is None else [f"fraction={fraction}"])]
     settings = recipes.parse_settings(words) | _without_none(shortcuts)
@@ -147,8 +155,10 @@ def train_command(
     options, settings = recipes.merge_recipe(base, _without_none(given), settings)
     start = time.perf_counter()
     before = None if after is None else load_finished(after)
-    result = train_by_recipe(options, settings, output, resume, quiet)
-    if not quiet and result.is_main_process:
+    result = train_by_recipe(options, settings, output, resume, quiet, told=not (quiet or as_json))
+    if as_json and result.is_main_process:
+        typer.echo(json.dumps(summary(result, options, time.perf_counter() - start), indent=2, default=str))
+    elif not quiet and result.is_main_process:
         print_summary(result, options, time.perf_counter() - start, resume)
         if before is not None:
             typer.echo(compared(before, result, options))
@@ -156,10 +166,16 @@ def train_command(
 
 
 def train_by_recipe(
-    options: dict[str, Any], settings: dict[str, Any], output: Path | None, resume: bool, quiet: bool
+    options: dict[str, Any],
+    settings: dict[str, Any],
+    output: Path | None,
+    resume: bool,
+    quiet: bool,
+    told: bool = True,
 ) -> Result:
     """Train as the options and settings of a recipe say, with live progress; leave what other commands ask for."""
     from crust.methods import METHODS
+    from crust.selection.input_checks import check_device
     from crust.training.settings import split_settings
     from crust.training.trackers import check_trackers
 
@@ -167,6 +183,7 @@ def train_by_recipe(
     kind = METHODS[options["method"]]
     experiment, own = split_settings(settings, kind.Settings)
     _check_options(options, output)
+    check_device(experiment.device)
     if output is not None and not resume:
         _refuse_taken(RunFolder(output), options, experiment, own)
     check_trackers(options.get("trackers", ()), output or Path("runs"))
@@ -176,7 +193,7 @@ def train_by_recipe(
 
     bundle = load_data(options)
     examples, truth, noise = with_labels(bundle, options, experiment.seed)
-    settings = settings | _choose(examples, options, experiment, quiet)
+    settings = settings | _choose(examples, options, experiment, quiet or not told)
     experiment, _ = split_settings(settings, kind.Settings)
     epochs = sum(stage.epochs or experiment.epochs for stage in kind(own).stages())
     folder.remember_data(recipes.recipe_text(options, experiment, own), bundle.encoding, noise)
@@ -226,6 +243,11 @@ def _recipe_of(folder: Path | None, resume: bool, data: str | None) -> dict[str,
         raise InputError("--resume does not know which run: name its folder with -o", code="no-run")
     run = RunFolder(folder)
     if run.recipe_path.is_file():
+        try:
+            run.config()
+        except InputError as error:  # one that is damaged is made anew
+            if error.code == "old-run":
+                raise
         return recipes.read_recipe(run.recipe_path)
     if data is None:
         raise InputError(

@@ -14,20 +14,13 @@ if TYPE_CHECKING:
     from crust.runs.result import Result
 
 FLAGS = ("epochs", "batch_size", "optimizer", "learning_rate", "seed", "mixed_precision", "fraction")  # others: --set
-CARRIED_OUT = ("stop_after", "keep_every", "workers", "eval_batch_size")  # how a run is carried out, not what it is
+# How a run is carried out, not what it is.
+CARRIED_OUT = ("stop_after", "keep_every", "workers", "eval_batch_size", "device")
 WORSE = 0.01  # so much less accurate than before the corrections is more than a wobble
 
 
 def train_again_command(run: RunFolder, data: Any, options: dict[str, Any], n: int, labels: Any = None) -> str:
-    """`crust train DATA` with what the run was told and had chosen; what would be chosen again is left out.
-
-    Args:
-        run: its folder.
-        data: what is trained on now.
-        options: of the run, as `data_options` has them; it may not say what it was trained on.
-        n: how many examples there are.
-        labels: a file of labels, where the data has others.
-    """
+    """`crust train DATA` with what the run was told and had chosen; what would be chosen again is left out."""
     words = ["crust", "train", str(data)]
     for name in ("data_dir", "label_column", "text_column", "image_size", "limit"):
         words += _flag(name, options.get(name))

@@ -24,6 +24,26 @@ def _measured(history: Any) -> dict[str, str]:
     return {**found, "val_accuracy": "validation (noisy) accuracy"}
 
 
+def summary(result: Result, options: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """What was reached and where it lies, for a machine."""
+    lines, table = result.history.lines, result.audit()
+    return {
+        "run": str(result.run_dir),
+        "data": options["data"],
+        "method": options["method"],
+        "model": options["model"],
+        "epochs": len(lines),
+        "kept_epoch": result.best_epoch,
+        "accuracy": {key: result.history.accuracy(key) for key in _measured(result.history)},
+        "examples": len(table),
+        "label_issues": int(table["is_label_issue"].sum()),
+        "noise_rate": vars(result.noise_rate()),
+        "warnings": result.warnings(),
+        "passes": (lines[-1].get("passes") or {}) if lines else {},
+        "seconds": round(seconds, 3),
+    }
+
+
 def print_summary(result: Result, options: dict[str, Any], seconds: float, resumed: bool) -> None:
     """What was reached, what was known, and where it lies."""
     history, lines, folder = result.history, result.history.lines, result.run_dir

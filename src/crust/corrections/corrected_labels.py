@@ -14,14 +14,14 @@ from crust.review.decisions import Decision
 if TYPE_CHECKING:
     import pandas as pd
 
-SUFFIXES = (".csv", ".tsv", ".parquet")
+SUFFIXES = (".csv", ".tsv", ".parquet", ".json")
 
 
 def decisions_table(decisions: Iterable[Decision], audit: pd.DataFrame, classes: Sequence[Any]) -> pd.DataFrame:
     """The decisions of a review, one row each, for people and for `read_corrections`.
 
-    Columns: `index`, `id` (where there are any), `given`, `decision`, `corrected` (empty where it was skipped), `who`,
-    `at`.
+    Columns: `index`, `id` (where there are any), `given`, `decision`, `corrected`, `reason`, `note`, `who`,
+    `at`; `corrected` is empty for what was excluded or skipped.
     """
     import pandas as pd
 
@@ -38,58 +38,98 @@ def decisions_table(decisions: Iterable[Decision], audit: pd.DataFrame, classes:
         "given": rows["given_label"].tolist(),
         "decision": [one.kind for one in made],
         "corrected": pd.Series(new, dtype=object),
+        "reason": pd.Series([one.reason for one in made], dtype=object),
+        "note": pd.Series([one.note or None for one in made], dtype=object),
         "who": [one.who for one in made],
         "at": [one.at for one in made],
     }
     return pd.DataFrame(columns)
 
 
-def read_corrections(path: str | Path, audit: pd.DataFrame, classes: Sequence[Any]) -> dict[int, int]:
-    """New labels from a table: by the example's index, the number of its new class; those that keep their label too.
+def read_corrections(
+    corrections: str | Path | pd.DataFrame, audit: pd.DataFrame, classes: Sequence[Any]
+) -> dict[int, int | None]:
+    """New labels: by the example's index, the number of its new class, or None where it is to be left out.
 
     Args:
-        path: .csv, .tsv or .parquet with a column `index` or `id`, and a column `corrected` (or `label`); what
-            `crust review --export` writes. Rows without a corrected label are left out.
+        corrections: a table, or a .csv, .tsv or .parquet, with a column `index` or `id`, and a column `corrected` (or
+            `label`): what `crust review --export` writes; or a .json of annotations of Label Studio, Argilla or
+            FiftyOne (`crust.exchange`). Rows without a corrected label are passed over, unless `decision` says exclude.
         audit: what is corrected.
         classes: its classes.
     """
-    path = Path(path)
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError(
-            f"cannot read corrections from {path}: give a file ending in {', '.join(SUFFIXES)}", code="file-type"
-        )
+    import pyarrow as pa
+
     from crust.data import table_io
 
-    with matrix_io.reading(path):
-        table = table_io.read_table_file(path, ("id", "corrected", "label") if have_names(classes) else ("id",))
+    name = "the corrections"
+    if isinstance(corrections, str | Path):
+        path = Path(corrections)
+        name = path.name
+        if path.suffix.lower() not in SUFFIXES:
+            raise InputError(
+                f"cannot read corrections from {path}: give a file ending in {', '.join(SUFFIXES)}", code="file-type"
+            )
+        if path.suffix.lower() == ".json":
+            from crust.exchange import read_annotations
+
+            table = pa.Table.from_pandas(_with_whole_ids(read_annotations(path), audit), preserve_index=False)
+        else:
+            with matrix_io.reading(path):
+                texts = ("id", "corrected", "label") if have_names(classes) else ("id",)
+                table = table_io.read_table_file(path, texts)
+    else:
+        table = pa.Table.from_pandas(corrections.astype({"corrected": object}), preserve_index=False)
     names = table.column_names
-    label = next((name for name in ("corrected", "label") if name in names), None)
+    label = next((one for one in ("corrected", "label") if one in names), None)
     if label is None or not {"index", "id"} & set(names):
         raise InputError(
-            f"{path.name} has the columns {table_io.listed(names)}: corrections need index (or id) and corrected",
+            f"{name} has the columns {table_io.listed(names)}: corrections need index (or id) and corrected",
             code="missing-column",
         )
     values = table.column(label).to_pylist()
-    rows = [row for row, value in enumerate(values) if value is not None and str(value).strip() != ""]
-    indices = _indices(table, rows, audit, path.name)
-    known = {str(name): number for number, name in enumerate(classes)}
-    found: dict[int, int] = {}
+    left_out = [str(one) == "exclude" for one in table.column("decision").to_pylist()] if "decision" in names else []
+    out = dict(enumerate(left_out))
+    rows = [row for row, value in enumerate(values) if out.get(row) or (value is not None and str(value).strip() != "")]
+    indices = _indices(table, rows, audit, name)
+    known = {str(one): number for number, one in enumerate(classes)}
+    found: dict[int, int | None] = {}
     for row, index in zip(rows, indices, strict=True):
         if index in found:
             raise InputError(
-                f"row {row} of {path.name} corrects example {index} a second time: leave one of them out",
+                f"row {row} of {name} corrects example {index} a second time: leave one of them out",
                 code="duplicate-example",
             )
-        found[index] = known[choices(as_name(values[row], known), known, f"class in row {row} of {path.name}")]
+        if out.get(row):
+            found[index] = None
+        else:
+            found[index] = known[choices(as_name(values[row], known), known, f"class in row {row} of {name}")]
     return found
 
 
-def corrected_labels(corrections: dict[int, int], audit: pd.DataFrame, classes: Sequence[Any]) -> dict[int, int]:
-    """Only the corrections that change a label."""
+def _with_whole_ids(corrections: pd.DataFrame, audit: pd.DataFrame) -> pd.DataFrame:
+    """FiftyOne names images without their endings."""
+    if "id" not in corrections or "id" not in audit:
+        return corrections
+    ids = audit["id"].astype(str)
+    whole = dict(zip((Path(name).with_suffix("").as_posix() for name in ids), ids, strict=True))
+    known = frozenset(ids)
+    return corrections.assign(
+        id=[one if one in known else whole.get(one, one) for one in corrections["id"].astype(str)]
+    )
+
+
+def corrected_labels(
+    corrections: dict[int, int | None], audit: pd.DataFrame, classes: Sequence[Any]
+) -> tuple[dict[int, int], list[int]]:
+    """Only the corrections that change a label; and the examples that are left out."""
     given = dict(
         zip(audit["index"].tolist(), column_codes(audit["given_label"], classes, "given_label").tolist(), strict=True)
     )
-    return {index: number for index, number in sorted(corrections.items()) if given[index] != number}
+    changes = {
+        index: number for index, number in sorted(corrections.items()) if number is not None and given[index] != number
+    }
+    return changes, sorted(index for index, number in corrections.items() if number is None)
 
 
 def _indices(table: Any, rows: list[int], audit: pd.DataFrame, file: str) -> list[int]:

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from crust._util.atomic_write import write_atomic
+from crust._util.foreign import check_regular
 from crust.data.image_folder import check_inside
 from crust.errors import InputError
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COLUMNS = ("index", "from", "to")
+EXCLUDED = ".excluded"
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,12 @@ class Move:
         return Move(self.index, self.new, self.old)
 
 
-def plan_moves(root: Path, audit: pd.DataFrame, changes: Mapping[int, int], classes: Sequence[Any]) -> list[Move]:
+def plan_moves(
+    root: Path, audit: pd.DataFrame, changes: Mapping[int, int], classes: Sequence[Any], left_out: Sequence[int] = ()
+) -> list[Move]:
     """Where each file with another label goes: into the folder of its class, under a name that is free there.
+
+    What is left out goes below `EXCLUDED`, which no reader of image folders looks into.
 
     Args:
         root: the folder of the class folders.
@@ -46,14 +52,14 @@ def plan_moves(root: Path, audit: pd.DataFrame, changes: Mapping[int, int], clas
     names = dict(zip(audit["index"].tolist(), audit["id"].astype(str), strict=True))
     taken: set[str] = set()
     moves = []
-    for index, number in sorted(changes.items()):
+    for index, number in sorted([*changes.items(), *((index, -1) for index in left_out)]):
         old = PurePosixPath(names[index])
         check_inside(str(old))
         if not (root / old).is_file():
             raise InputError(
                 f"{root / old} is no longer there: name the folder of the images with --data", code="missing-file"
             )
-        wanted = PurePosixPath(str(classes[number]), *old.parts[1:])
+        wanted = PurePosixPath(*([EXCLUDED, *old.parts] if number < 0 else [str(classes[number]), *old.parts[1:]]))
         new, count = wanted, 1
         while str(new) in taken or _there(root / new):
             count += 1
@@ -79,6 +85,7 @@ def write_moves(moves: Sequence[Move], path: str | Path) -> None:
 
 def read_moves(path: str | Path) -> list[Move]:
     """A list of moves again."""
+    check_regular(Path(path))
     try:
         with Path(path).open(encoding="utf-8", errors="surrogateescape", newline="") as file:
             rows = list(csv.DictReader(file, strict=True))

@@ -18,7 +18,7 @@ from crust.data.labels import column_codes
 from crust.data.matrix_io import reading
 from crust.data.npz_dataset import labels_name
 from crust.data.table_dataset import table_labels
-from crust.errors import InputError
+from crust.errors import InputError, choices
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,41 +31,58 @@ def apply_to_table(
     changes: Mapping[int, int],
     audit: pd.DataFrame,
     classes: Sequence[Any],
+    left_out: Sequence[int] = (),
 ) -> None:
     """A CSV, TSV or Parquet file with other labels in some rows: `changes` has the number of the new class by row.
 
-    Every other byte of a CSV file stays as it is; a Parquet file keeps its schema. The given labels of the audit must
-    be those of the table.
+    The rows of `left_out` are gone. Every other byte of a CSV file stays as it is; a Parquet file keeps its schema. The
+    given labels of the audit must be those of the table.
     """
     source = Path(source)
     with reading(source):
         table = table_io.read_table_file(source)
+    choices(label_column, table.column_names, f"column of {source.name}")
     values = table_labels(table, label_column, source.name)
     take = _source_rows(values, changes, audit, classes, source.name)
     if source.suffix.lower() == ".parquet":
-        write_atomic(target, lambda file: _write_parquet(source, table, label_column, take, file))
+        kept = _kept(len(take), left_out)
+        write_atomic(target, lambda file: _write_parquet(source, table, label_column, take, kept, file))
     else:
-        write_atomic(target, _csv_with(source, table.column_names.index(label_column), changes, take))
+        write_atomic(target, _csv_with(source, table.column_names.index(label_column), changes, take, left_out))
 
 
 def apply_to_npz(
-    source: str | Path, target: str | Path, changes: Mapping[int, int], audit: pd.DataFrame, classes: Sequence[Any]
+    source: str | Path,
+    target: str | Path,
+    changes: Mapping[int, int],
+    audit: pd.DataFrame,
+    classes: Sequence[Any],
+    left_out: Sequence[int] = (),
 ) -> None:
-    """A .npz file with other labels for some examples, as in `apply_to_table`; its other arrays stay as they are."""
+    """A .npz file with other labels for some examples, as in `apply_to_table`; its other arrays stay as they are.
+
+    Where examples are left out, they are so in every array with a row an example.
+    """
     from crust.data.matrix_io import open_npz
 
     source = Path(source)
     name = labels_name(source)
     with reading(source):
         values = open_npz(source, name)
-    new = values[_source_rows(values, changes, audit, classes, source.name)]
+    kept = _kept(len(values), left_out)
+    new = values[_source_rows(values, changes, audit, classes, source.name)][kept]
 
     def write(file: BinaryIO) -> None:
         with zipfile.ZipFile(source) as old, zipfile.ZipFile(file, "w") as archive:
             for member in old.infolist():
-                if member.filename.removesuffix(".npy") == name:
+                other = None
+                if left_out and member.filename.removesuffix(".npy") != name:
+                    with reading(source):
+                        other = open_npz(source, member.filename.removesuffix(".npy"))
+                    other = other[kept] if other.ndim and len(other) == len(values) else None
+                if other is not None or member.filename.removesuffix(".npy") == name:
                     buffer = BytesIO()
-                    np.lib.format.write_array(buffer, new, allow_pickle=False)
+                    np.lib.format.write_array(buffer, new if other is None else other, allow_pickle=False)
                     archive.writestr(member.filename, buffer.getvalue(), member.compress_type)
                     continue
                 copy = zipfile.ZipInfo(member.filename, member.date_time)
@@ -77,10 +94,35 @@ def apply_to_npz(
     write_atomic(target, write)
 
 
+def apply_to_npy(
+    source: str | Path,
+    target: str | Path,
+    changes: Mapping[int, int],
+    audit: pd.DataFrame,
+    classes: Sequence[Any],
+    left_out: Sequence[int] = (),
+) -> None:
+    """An array of labels with others in some places, as in `apply_to_table`."""
+    from crust.data.matrix_io import open_npy
+
+    source = Path(source)
+    with reading(source):
+        values = open_npy(source)
+    new = values[_source_rows(values, changes, audit, classes, source.name)][_kept(len(values), left_out)]
+    write_atomic(target, lambda file: np.lib.format.write_array(file, new, allow_pickle=False))
+
+
 def labels_file(
-    audit: pd.DataFrame, changes: Mapping[int, int], classes: Sequence[Any], *, by_id: bool
+    audit: pd.DataFrame,
+    changes: Mapping[int, int],
+    classes: Sequence[Any],
+    *,
+    by_id: bool,
+    left_out: Sequence[int] = (),
 ) -> pd.DataFrame:
     """All labels of an audit, corrected, as `crust train DATA --labels FILE` takes them; by `id` for image folders.
+
+    A column `exclude` marks those that are to be left out, where there are any: such a file cannot do it.
 
     Example:
         >>> import pandas as pd
@@ -94,7 +136,7 @@ def labels_file(
     for row, index in enumerate(audit["index"].tolist()):
         new[row] = changes.get(index, new[row])
     found["label"] = [classes[number] for number in new]
-    return found
+    return found.assign(exclude=audit["index"].isin(left_out)) if len(left_out) else found
 
 
 def _source_rows(
@@ -130,7 +172,13 @@ def _source_rows(
     return take
 
 
-def _write_parquet(source: Path, table: Any, column: str, take: NDArray[np.int64], file: BinaryIO) -> None:
+def _kept(n: int, left_out: Sequence[int]) -> NDArray[np.int64]:
+    return np.setdiff1d(np.arange(n), np.asarray(left_out, np.int64))
+
+
+def _write_parquet(
+    source: Path, table: Any, column: str, take: NDArray[np.int64], kept: NDArray[np.int64], file: BinaryIO
+) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -139,10 +187,13 @@ def _write_parquet(source: Path, table: Any, column: str, take: NDArray[np.int64
     group = parquet.ParquetFile(source).metadata.row_group(0)
     codec = group.column(0).compression.lower()
     compression = codec if codec in ("snappy", "gzip", "brotli", "zstd", "lz4") else "none"
+    table = table if len(kept) == table.num_rows else table.take(pa.array(kept))
     parquet.write_table(table, file, compression=compression, row_group_size=max(1, group.num_rows))
 
 
-def _csv_with(source: Path, column: int, changes: Mapping[int, int], take: NDArray[np.int64]) -> bytes:
+def _csv_with(
+    source: Path, column: int, changes: Mapping[int, int], take: NDArray[np.int64], left_out: Sequence[int]
+) -> bytes:
     text = source.read_bytes().decode("utf-8", "surrogateescape")
     delimiter, header = table_io.csv_form(source)
     lines = list(records(text, delimiter))[header:]
@@ -152,7 +203,12 @@ def _csv_with(source: Path, column: int, changes: Mapping[int, int], take: NDArr
             code="ragged-rows",
         )
     parts, end = [], 0
-    for row in sorted(changes):
+    gone = frozenset(left_out)
+    for row in sorted({*changes, *gone}):
+        if row in gone:  # with the end of its line
+            parts.append(text[end : lines[row][0][0]])
+            end = lines[row + 1][0][0] if row + 1 < len(lines) else len(text)
+            continue
         (start, stop), (first, last) = lines[row][column], lines[take[row]][column]
         parts += [text[end:start], text[first:last]]
         end = stop

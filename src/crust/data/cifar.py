@@ -121,7 +121,9 @@ def _download(name: str, folder: Path) -> None:
     except Exception as error:  # no network, no space, a wrong checksum: the user needs the same one thing
         if new and folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()  # a wrong name leaves nothing behind
-        reason = next(iter(str(error).splitlines()), type(error).__name__).rstrip(". ")
+        cause = getattr(error, "reason", error)  # of a URLError
+        told = getattr(cause, "strerror", None) or str(cause)
+        reason = next(iter(told.splitlines()), type(error).__name__).rstrip(". ")
         raise InputError(
             f"{folder} has neither {FOLDERS[name]} nor {name}.npz, and the download failed ({reason}): "
             f"put one of them there, or name the folder that has it with data_dir (--data-dir)",

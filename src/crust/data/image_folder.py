@@ -206,8 +206,6 @@ TAIL_BYTES = 1024
 WINDOWS = os.name == "nt"
 AFTER, EVERY = 2.0, 10.0  # seconds until the first word on a large folder, and between the others
 
-log = logging.getLogger("crust.data")
-
 
 class FolderImages:
     """A dataset of image files as uint8 tensors of one size: whole and centred, or, augmenting, random crops.
@@ -394,20 +392,12 @@ def _above(root: Path) -> dict[Path, Path]:
     return {each: each for each in root.resolve().parents}
 
 
-def check_inside(name: str) -> None:
-    """A name from anybody's list or table stays below the folder; links in there lead where their owner wants.
-
-    Example:
-        >>> check_inside("cat/a.jpg")
-        >>> check_inside("../a.jpg")
-        Traceback (most recent call last):
-        ...
-        crust.errors.InputError: '../a.jpg' is no image in a class folder: give names such as cat/a.jpg
-    """
-    parts = PurePosixPath(name).parts
+def check_inside(name: str, parts: int = 2) -> None:
+    """A name from anybody's list or table stays below the folder; links in there lead where their owner wants."""
+    steps = PurePosixPath(name).parts
     # On Windows a backslash is a slash, and a colon ends the name of a drive; elsewhere both are letters.
     foreign = WINDOWS and any(sign in name for sign in "\\:")
-    if len(parts) < 2 or ".." in parts or name.startswith("/") or "\0" in name or foreign:
+    if len(steps) < parts or ".." in steps or name.startswith("/") or "\0" in name or foreign:
         raise InputError(f"{name!r} is no image in a class folder: give names such as cat/a.jpg", code="outside-folder")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Container, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def encode_labels(
         ...
         crust.errors.InputError: label 1.5 in row 1 of the labels is not a whole number: use whole numbers or text
     """
-    plain = _plain_labels(values, where)
+    plain = plain_labels(values, where)
     if classes is not None:
         return _look_up(plain, list(classes), where), list(classes)
     names, codes = np.unique(plain, return_inverse=True)
@@ -95,7 +96,7 @@ def read_labels(
             code="labels-length",
         )
     if classes is None:
-        plain = _plain_labels(values, where)
+        plain = plain_labels(values, where)
         if plain.dtype.kind == "U":
             raise InputError(f"{where} holds text: say which classes there are", code="labels-type")
         if plain.max() >= max(MOST_CLASSES, n):
@@ -137,7 +138,7 @@ def check_classes(labels: NDArray[np.int64], classes: Sequence[Any], where: str 
 
 def check_codes(labels: Any, n: int, classes: int, where: str = "the labels") -> NDArray[np.int64]:
     """Labels that are numbers already: as many as examples, from 0 to C − 1."""
-    codes = _plain_labels(labels, where) if n else np.zeros(0, np.int64)
+    codes = plain_labels(labels, where) if n else np.zeros(0, np.int64)
     if codes.dtype.kind == "U":
         raise InputError(
             f"{where} are text, such as {codes[0].item()!r}: give numbers from 0 to {classes - 1}", code="labels-type"
@@ -244,7 +245,7 @@ def _read_keyed(
     return values[[place[one] for one in wanted]], path.name
 
 
-def _plain_labels(values: Any, where: str) -> NDArray[Any]:
+def plain_labels(values: Any, where: str) -> NDArray[Any]:
     """One-dimensional labels as int64, bool or text, without missing ones."""
     found = as_array(values, where)
     if found.ndim == 2 and found.shape[1] == 1:
@@ -257,7 +258,7 @@ def _plain_labels(values: Any, where: str) -> NDArray[Any]:
         raise InputError(f"{where} are empty: give at least one label", code="labels-length")
     kind = found.dtype.kind
     if kind == "O":
-        return _plain_labels(_from_objects(found, where), where)
+        return plain_labels(_from_objects(found, where), where)
     if kind in "SU":
         found = decoded(found, where)
         _refuse_missing_labels(np.char.strip(found) == "", where)
@@ -273,18 +274,23 @@ def _plain_labels(values: Any, where: str) -> NDArray[Any]:
 
 def _from_objects(found: NDArray[Any], where: str) -> NDArray[Any]:
     """Python objects, as pandas keeps text: all text or all numbers."""
-    # NaN and NaT differ from themselves; pandas' NA refuses to be compared at all.
-    _refuse_missing_labels(
-        np.array([v is None or type(v).__name__ == "NAType" or v != v for v in found.tolist()]), where
-    )
+    _refuse_missing_labels(np.array([_is_missing(one) for one in found.tolist()]), where)
     texts = np.array([isinstance(v, (str, bytes)) for v in found])
     if texts.any() and not texts.all():
         raise InputError(f"{where} mix text and numbers: use one of them", code="labels-type")
-    plain = as_array(found.tolist(), where)
+    odd = next((one for one in found.tolist() if not isinstance(one, (str, bytes, Real))), None)
+    plain = found if odd is not None else as_array(found.tolist(), where)
     if plain.dtype.kind == "O":
-        kind = "numbers of more than 64 bits" if isinstance(found[0], int) else type(found[0]).__name__
+        kind = "numbers of more than 64 bits" if odd is None else type(odd).__name__
         raise InputError(f"{where} hold {kind}: use whole numbers or text", code="labels-type")
     return plain
+
+
+def _is_missing(value: Any) -> bool:
+    """None, NaN, or pandas' own markers, which refuse to be compared."""
+    return (
+        value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
+    )
 
 
 def _look_up(plain: NDArray[Any], classes: list[Any], where: str) -> NDArray[np.int64]:

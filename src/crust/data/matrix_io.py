@@ -6,6 +6,7 @@ A file that cannot be used gives one `InputError` that names it. Nothing is ever
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -110,10 +111,7 @@ def open_npy(path: Path) -> np.ndarray:
 
 def open_npz(path: Path, key: str | None) -> np.ndarray:
     """Read one array of a .npz file. It is copied: zip files do not align their members."""
-    with path.open("rb") as file:
-        archive = np.load(file, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise ValueError("not an archive of arrays")
+    with npz_archive(path) as archive:
         name = _pick(key, archive.files, path.name)
         try:
             return archive[name]
@@ -121,6 +119,19 @@ def open_npz(path: Path, key: str | None) -> np.ndarray:
             if "allow_pickle" in str(error):
                 _refuse_objects(np.dtype(object), f"{path.name}:{name}")
             raise
+
+
+@contextmanager
+def npz_archive(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
+    """The arrays of a .npz file by name; what is none is not handed to numpy, which would propose to unpickle it."""
+    with path.open("rb") as file:
+        if not zipfile.is_zipfile(file):
+            raise ValueError("it is no zip archive")
+        file.seek(0)
+        archive = np.load(file, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise ValueError("it is no archive of arrays")
+        yield archive
 
 
 def open_safetensors(path: Path, key: str | None) -> np.ndarray:
@@ -190,7 +201,7 @@ def reading(path: Path) -> Iterator[None]:
         ) from None
     # The readers of five formats raise all kinds of exceptions on a broken file; the user needs the same one thing.
     except Exception as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__).rstrip(". ")
+        reason = next(iter(str(error).partition(": <")[0].splitlines()), type(error).__name__).rstrip(". ")
         kind = path.suffix.lower()
         raise InputError(
             f"cannot read {path}: truncated or not a {kind} file ({reason}); write it again", code="bad-file"

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crust._util.foreign import as_array, as_float32, as_tensor, check_tensor
+from crust._util.foreign import as_float32, as_tensor, check_tensor, numbers_of
 from crust.data.examples import Bundle, Examples
 from crust.data.labels import check_classes, encode_labels, one_each
-from crust.data.matrix_io import open_npz, reading
+from crust.data.matrix_io import npz_archive, open_npz, reading
 from crust.errors import InputError
 
 # The names that inputs and labels have in .npz files.
@@ -54,6 +54,12 @@ def from_arrays(
         ('images', (1, 28, 28), ['a', 'b'])
     """
     inputs, kind = _inputs(x)
+    if mean is not None and len(mean) != inputs.shape[1]:
+        what = "channels" if kind == "images" else "columns"
+        raise InputError(
+            f"the inputs have {inputs.shape[1]} {what}, but those trained on had {len(mean)}: give the same ones",
+            code="array-shape",
+        )
     if y is None:
         codes, names = np.full(len(inputs), -1, np.int64), list(classes or [])
     else:
@@ -144,8 +150,7 @@ def like(x: Any, y: Any, encoding: dict[str, Any], where: str) -> Examples:
 
 def _array_names(path: Path) -> dict[str, str]:
     """The arrays of a .npz file, by their names in small letters."""
-    with reading(path), path.open("rb") as file:
-        archive = np.load(file, allow_pickle=False)
+    with reading(path), npz_archive(path) as archive:
         return {name.lower(): name for name in archive.files}
 
 
@@ -172,15 +177,13 @@ def _inputs(x: Any) -> tuple[Any, Any]:
     first = isinstance(x, torch.Tensor)
     if first:
         check_tensor(x, "the inputs")
-    array: Any = x.detach() if first else as_array(x, "the inputs")
+    array: Any = x.detach() if first else numbers_of(x, "the inputs")
     if array.ndim not in (2, 3, 4) or 0 in tuple(array.shape):
         raise InputError(
             f"the inputs have shape {tuple(array.shape)}: give (n, d) features, or images (n, height, width, channels)",
             code="array-shape",
         )
     if not first:
-        if array.dtype.kind not in "biuf":
-            raise InputError(f"the inputs hold {array.dtype}, not numbers: give numbers", code="array-type")
         array = as_tensor(_as_torch_type(_channels_last(array)))
         if array.ndim == 4:
             array = array.permute(0, 3, 1, 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import logging
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import numpy as np
 from crust.errors import InputError, choices
 
 log = logging.getLogger("crust.data")
+
+COMMAS = re.compile(r"[+-]?(\d+,\d+|\d{1,3}(,\d{3})+(\.\d*)?)")  # decimals or thousands: nobody can tell
 
 
 def numeric_matrix(path: Path, columns: Sequence[str] | None, skip: Sequence[str] = ()) -> np.ndarray:
@@ -230,6 +233,12 @@ def refuse_nearly_numeric(table: Any, names: list[str], file: str) -> None:
         if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
             continue
         head = [v for v in values.slice(0, 1000).to_pylist() if v]
+        if head and sum(bool(COMMAS.fullmatch(v.strip())) for v in head) > 0.9 * len(head):
+            raise InputError(
+                f"column {name!r} of {file} holds numbers with commas, such as {head[0]!r}: write a point before the "
+                "decimals and nothing between the thousands",
+                code="not-numeric",
+            )
         if head and sum(map(is_number, head)) > 0.9 * len(head):
             row = _first_text(values)
             held = f": row {row} holds {values[row].as_py()!r}" if row is not None else ", stored as text"

@@ -108,12 +108,7 @@ def hash_texts(texts: Sequence[str], encoding: dict[str, Any] | None = None) -> 
 
 
 def words_of(text: str, limit: int) -> list[str]:
-    """The words of a text, without case; at most about so many are looked for.
-
-    Example:
-        >>> words_of("Don't panic!!! 数学", 10)
-        ['don', "'", 't', 'panic', '!!!', '数', '学']
-    """
+    """The words of a text, without case; at most about so many are looked for."""
     plain = unicodedata.normalize("NFKC", text[: LETTERS * limit]).casefold()
     if UNSPACED.search(plain):
         plain = UNSPACED.sub(r" \g<0> ", plain)
@@ -145,10 +140,6 @@ def is_text(values: Any) -> bool:
 
 def check_texts(values: Any, where: str = "") -> list[str]:
     """The texts as a list of strings, none of them missing.
-
-    Args:
-        values: texts as `is_text` knows them.
-        where: where they are, for an error message.
 
     Example:
         >>> check_texts(["a", None])

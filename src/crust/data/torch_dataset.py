@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crust._util.foreign import cannot_read
 from crust.data.examples import Examples
 from crust.data.labels import check_classes, encode_labels, one_each
 from crust.data.npz_dataset import from_arrays
-from crust.errors import InputError
+from crust.errors import CrustError, InputError
 
 COMPARED_LABELS = 16  # items whose label is compared with `.targets`
 
@@ -37,12 +39,7 @@ def from_dataset(dataset: Any, labels: Any = None, classes: Sequence[Any] | None
         >>> examples.labels, examples.classes
         (array([0, 1, 0]), ['cat', 'dog'])
     """
-    if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
-        raise InputError(
-            f"{type(dataset).__name__} has no len() or no [i]: give a map-style dataset", code="not-a-dataset"
-        )
-    if len(dataset) == 0:
-        raise InputError("the dataset is empty: give at least one example of each class", code="empty-dataset")
+    check_dataset(dataset)
     given = labels is not None
     if not given:
         labels = _own_labels(dataset)
@@ -55,6 +52,19 @@ def from_dataset(dataset: Any, labels: Any = None, classes: Sequence[Any] | None
     if type(dataset).__name__ == "TensorDataset" and len(tensors) in (1, 2) and tensors[0].ndim in (2, 4):
         return from_arrays(tensors[0], codes, classes=names, normalise=False)
     return Examples(dataset, codes, names, "dataset")
+
+
+def check_dataset(dataset: Any) -> None:
+    """Hold that this is a map-style dataset, with something in it."""
+    known = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")
+    if not known or isinstance(dataset, (str, bytes, bytearray, Mapping, type)) or hasattr(dataset, "toarray"):
+        raise InputError(
+            f"a {type(dataset).__name__} is no dataset: give arrays, or a map-style dataset with len() and [i]; write "
+            "the examples of a stream to files, or audit it by stored probabilities",
+            code="not-a-dataset",
+        )
+    if len(dataset) == 0:
+        raise InputError("the dataset is empty: give at least one example of each class", code="empty-dataset")
 
 
 class DatasetRows:
@@ -82,7 +92,12 @@ class DatasetRows:
 def items(dataset: Any, indices: Sequence[int]) -> list[Any]:
     """Items of a dataset, all at once where it can."""
     many = getattr(dataset, "__getitems__", None)
-    return list(many(indices)) if callable(many) else [dataset[i] for i in indices]
+    try:
+        return list(many(indices)) if callable(many) else [dataset[i] for i in indices]
+    except CrustError:
+        raise
+    except Exception as error:  # the dataset's own code
+        raise cannot_read("the examples of the dataset", error) from error
 
 
 def augmenting(dataset: Any) -> Any:
@@ -156,10 +171,10 @@ def _own_labels(dataset: Any) -> Any:
     if found is not None and len(found) == n:
         some = np.unique(np.linspace(0, n - 1, min(n, COMPARED_LABELS)).astype(np.int64)).tolist()
         with fixed_random_state(0):
-            if all(_equal_values(label_of(dataset[i], i), found[i]) for i in some):
+            if all(_equal_values(label_of(items(dataset, [i])[0], i), found[i]) for i in some):
                 return found
     with fixed_random_state(0):
-        return [_as_scalar(label_of(dataset[i], i)) for i in range(n)]
+        return [_as_scalar(label_of(items(dataset, [i])[0], i)) for i in range(n)]
 
 
 def _targets(dataset: Any) -> Any:
@@ -197,7 +212,9 @@ def _scalars(values: Any) -> list[Any] | None:
 
 
 def _as_scalar(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") and getattr(value, "size", 1) != 0 else value
+    """The value in an array or a tensor of one; anything else as it is."""
+    shape = getattr(value, "shape", None)
+    return value.item() if hasattr(value, "item") and (shape is None or math.prod(shape) == 1) else value
 
 
 def _equal_values(one: Any, other: Any) -> bool:

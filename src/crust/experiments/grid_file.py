@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from crust._util.foreign import read_file
 from crust.errors import CrustError, InputError, choices
 from crust.experiments.specs import MOST_SEEDS, RUNTIME, SCALES, key, make
 from crust.methods import METHODS
@@ -27,18 +28,6 @@ def read_grid(path: str | Path, scale: str | None = None, seeds: Iterable[int] |
 
     What stands at the top holds for all; under `runs` there may be several blocks with more, or something else. Within
     a block each list is multiplied out with each other.
-
-    Args:
-        path: the file.
-        scale: that has what the file does not say; default: the file's own, else `cpu`.
-        seeds: in place of the file's.
-
-    Example:
-        >>> import tempfile
-        >>> file = Path(tempfile.mkdtemp()) / "grid.yaml"
-        >>> _ = file.write_text("scale: smoke\\nlabels: symmetric:0.4\\nseeds: 2\\nmethod: [erm, crust]\\n")
-        >>> [(spec["method"], spec["experiment"]["seed"]) for spec in read_grid(file)]
-        [('erm', 0), ('erm', 1), ('crust', 0), ('crust', 1)]
     """
     content, lines = _read_yaml(Path(path))
     blocks = content.pop("runs", None)
@@ -185,7 +174,7 @@ def _word(value: Any) -> Any:
 def _read_yaml(path: Path) -> tuple[dict[str, Any], dict[tuple[Any, ...], int]]:
     """The content of the file, and the line of each name in it."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_file(path).decode()
         content, tree = yaml.safe_load(text), yaml.compose(text, Loader=yaml.SafeLoader)
     except OSError as error:
         raise InputError(

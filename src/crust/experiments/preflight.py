@@ -217,12 +217,7 @@ def epochs_of(spec: Spec, size: RunSize) -> int:
 
 
 class Estimates:
-    """Seconds of runs that have not been made.
-
-    Args:
-        lines: results that are there.
-        sizes: of the runs, from `checks.look`.
-    """
+    """Seconds of runs that have not been made."""
 
     def __init__(self, lines: Iterable[Line], sizes: dict[str, RunSize]):
         self.sizes = sizes

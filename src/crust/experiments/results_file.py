@@ -14,6 +14,7 @@ from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from crust._util.atomic_write import remove_drafts, write_atomic
+from crust._util.foreign import parse_json, read_file
 from crust.errors import InputError
 from crust.experiments.specs import same_spec, with_present_names
 
@@ -134,7 +135,7 @@ def read_results(path: str | Path, *, named: bool = False) -> list[dict[str, Any
 
 def _file_text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8", errors="replace")
+        return read_file(file).decode("utf-8", "replace")
     except OSError as error:
         raise InputError(
             f"cannot read the results {file}: {(error.strerror or str(error)).lower()}", code="cannot-read"
@@ -144,7 +145,7 @@ def _file_text(file: Path) -> str:
 def _parse(text: str, where: str) -> tuple[list[dict[str, Any]], bool]:
     """The results of a line, and whether nothing was cut off."""
     try:
-        found, whole = [json.loads(text)], True
+        found, whole = [parse_json(text)], True
     except ValueError:
         found, whole = _whole_objects(text)
     for line in found:
@@ -166,7 +167,7 @@ def _whole_objects(text: str) -> tuple[list[Any], bool]:
         try:
             one, end = json.JSONDecoder().raw_decode(text, start)
             found.append(one)
-        except ValueError:
+        except (ValueError, RecursionError):
             whole, end = False, start + 1
     return found, whole
 

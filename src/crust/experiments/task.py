@@ -158,12 +158,7 @@ def carry_out(spec: Spec, work: Work, tell: Tell) -> Event:
 
 
 def disk_is_full(error: BaseException) -> bool:
-    """Whether an error, or what led to it, is a disk without room. Libraries in C++ and Rust say so in words alone.
-
-    Example:
-        >>> disk_is_full(OSError(errno.ENOSPC, "No space left on device")), disk_is_full(ValueError("no"))
-        (True, False)
-    """
+    """Whether an error, or what led to it, is a disk without room. Libraries in C++ and Rust say so in words alone."""
     words = [os.strerror(number) for number in FULL]
     seen: list[BaseException] = []
     one: BaseException | None = error

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
+from crust._util.foreign import as_array, whole_numbers
 from crust._util.torch_modules import logits_of
 from crust.errors import InputError
 
@@ -57,19 +58,14 @@ def label_certainty(logits: Tensor, y: Tensor, loss: str) -> dict[str, Tensor]:
 
 def label_tensor(labels: Any, loss: str) -> Tensor:
     """The given labels as a tensor: int64, or float32 for a scalar output."""
-    values = np.asarray(labels)
+    values = as_array(labels, "the labels")
     if values.ndim != 1 or values.dtype.kind not in "biuf":
         raise InputError(
             f"labels have shape {values.shape} and type {values.dtype}: give one number an example", code="labels-shape"
         )
     if values.dtype.kind == "f" and loss == "squared":
         return torch.from_numpy(values.astype(np.float32))
-    whole = values.astype(np.int64)
-    if not np.array_equal(whole, values):
-        raise InputError(
-            "labels are not whole numbers: number the classes from 0, or use the loss 'squared'", code="labels-type"
-        )
-    return torch.from_numpy(whole)
+    return torch.from_numpy(whole_numbers(values, "the labels"))
 
 
 def logit_matrix(logits: Tensor, y: Tensor, loss: str) -> Tensor:

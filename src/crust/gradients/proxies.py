@@ -12,8 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, SequentialSampler
 
+from crust._util.foreign import as_tensor, cannot_read, check_device, numbers_of, whole_numbers
 from crust._util.large_arrays import kept_type
 from crust._util.torch_modules import (
+    check_network,
     device_of,
     evaluate_batches,
     forward_logits,
@@ -21,7 +23,7 @@ from crust._util.torch_modules import (
     last_linear,
     slice_batch,
 )
-from crust.errors import InputError, choices
+from crust.errors import CrustError, InputError, choices
 from crust.gradients.per_example import (
     LOSSES,
     check_gradient_memory,
@@ -87,6 +89,10 @@ def proxies(
     """
     choices(kind, KINDS, "proxy")
     choices(loss, LOSSES, "loss")
+    check_network(model)
+    check_device(device)
+    if not (autocast is None or isinstance(autocast, torch.dtype)):
+        raise InputError(f"autocast is {autocast!r:.100}: give a type such as torch.bfloat16", code="autocast-type")
     y = label_tensor(labels, loss)
     place = device_of(model) if device is None else torch.device(device)
     step, exact = None, None
@@ -106,7 +112,14 @@ def proxies(
     derived = kind == "logits" and loss == "cross-entropy" and probabilities
 
     def forward(model: nn.Module, inputs: Any) -> Any:
-        return inputs if exact else forward_logits(model, inputs)  # exact gradients need the labels too
+        if exact:  # these gradients need the labels too
+            return inputs
+        try:
+            return forward_logits(model, inputs)
+        except (RuntimeError, TypeError, ValueError, AttributeError, LookupError) as error:
+            if isinstance(error, CrustError) or "memory" in str(error):
+                raise
+            raise cannot_read("what the model says of a batch", error) from error
 
     def write(inputs: Any, index: np.ndarray, outputs: Any) -> None:
         nonlocal weight
@@ -159,8 +172,18 @@ def _in_order(loader: DataLoader[Any]) -> Iterator[tuple[Any, np.ndarray]]:
 
 def _checked_pieces(batches: Iterable[tuple[Any, Any]], n: int, step: int | None) -> Iterator[tuple[Any, np.ndarray]]:
     """The batches with checked positions, cut into pieces of at most `step` examples."""
-    for x, index in batches:
-        where = np.asarray(index.cpu() if isinstance(index, Tensor) else index, dtype=np.int64).reshape(-1)
+    if not isinstance(batches, Iterable):
+        raise InputError(
+            f"the batches are a {type(batches).__name__}: give pairs of inputs and positions, or a DataLoader",
+            code="batch-type",
+        )
+    for batch in batches:
+        if not (isinstance(batch, (list, tuple)) and len(batch) == 2):
+            raise InputError(
+                f"a batch is a {type(batch).__name__}: give pairs of inputs and their positions", code="batch-parts"
+            )
+        x, where = batch[0], whole_numbers(numbers_of(batch[1], "the positions").reshape(-1), "a batch", "position")
+        x = as_tensor(x) if isinstance(x, np.ndarray) else x
         if len(where) and not (where.min() >= 0 and where.max() < n):
             wrong = where.min() if where.min() < 0 else where.max()
             raise InputError(

@@ -28,12 +28,6 @@ def forget_rate(epoch: int, rate: float, ramp: int, power: float = 1.0, released
         ramp: epochs until all of it is left out.
         power: of the epoch (in the paper) or of the rate (in the published code).
         released: as the published code has it: from 0 to rate ** power in ramp - 1 equal steps, then the rate itself.
-
-    Example:
-        >>> [round(forget_rate(epoch, 0.4, 4), 2) for epoch in range(6)]
-        [0.0, 0.1, 0.2, 0.3, 0.4, 0.4]
-        >>> [round(forget_rate(epoch, 0.4, 4, released=True), 2) for epoch in range(6)]
-        [0.0, 0.13, 0.27, 0.4, 0.4, 0.4]
     """
     if not released:
         return rate * min(epoch**power / ramp, 1.0)
@@ -51,13 +45,7 @@ def kept(length: int, forget: float) -> int:
 
 
 def exchanged(losses: tuple[Tensor, Tensor], n: int) -> tuple[Tensor, Tensor]:
-    """For each of two networks the positions of the n smallest losses of the other.
-
-    Example:
-        >>> a, b = torch.tensor([0.0, 1.0, 2.0]), torch.tensor([5.0, 4.0, 3.0])
-        >>> [which.tolist() for which in exchanged((a, b), 2)]
-        [[1, 2], [0, 1]]
-    """
+    """For each of two networks the positions of the n smallest losses of the other."""
     return small_loss(losses[1], n), small_loss(losses[0], n)
 
 

@@ -74,13 +74,7 @@ class CrustReleased(Method):
 
 
 def central_by_label(proxies: NDArray[Any], labels: NDArray[np.int64], share: float) -> NDArray[np.int64]:
-    """The most central examples of each label: budgets rounded down, ties to the highest index.
-
-    Example:
-        >>> points = np.array([[0.0], [1.0], [2.0], [9.0]])
-        >>> central_by_label(points, np.zeros(4, np.int64), 0.6).tolist()
-        [2, 1]
-    """
+    """The most central examples of each label: budgets rounded down, ties to the highest index."""
     found = []
     for label in np.unique(labels):
         members = np.flatnonzero(labels == label)[::-1]  # reversed: the lowest position is the highest index

@@ -120,20 +120,11 @@ class D2L(Method):
 def lid(points: NDArray[Any], neighbours: int) -> NDArray[np.float64]:
     """The local intrinsic dimensionality of each point by maximum likelihood: -k / sum of ln(r_j / r_k).
 
-    Args:
-        points: (n, d).
-        neighbours: k; fewer where there are fewer other points.
-
     Returns:
         One number a point; nan where all its neighbours are copies of it, or where there are no two neighbours.
 
     Reference:
         Amsaleg et al.: Estimating Local Intrinsic Dimensionality, KDD 2015.
-
-    Example:
-        >>> line = np.outer(np.random.default_rng(0).random(500), [3.0, 4.0, 0.0])
-        >>> bool(0.8 < lid(line, 20).mean() < 1.4)
-        True
     """
     x = torch.from_numpy(np.asarray(points, np.float64))
     k = min(neighbours, len(x) - 1)
@@ -149,12 +140,7 @@ def lid(points: NDArray[Any], neighbours: int) -> NDArray[np.float64]:
 
 
 def rises(lids: Sequence[float], window: int, deviations: float = 2.0, least: float = 0.01) -> bool:
-    """Whether the last number stands out above those before it.
-
-    Example:
-        >>> rises([4, 5, 4, 5, 4, 9], window=5), rises([4, 5, 4, 5, 4, 5], window=5), rises([4.0] * 6, window=5)
-        (True, False, False)
-    """
+    """Whether the last number stands out above those before it."""
     if len(lids) <= window:
         return False
     past = np.array(lids[-window - 1 : -1])
@@ -163,12 +149,7 @@ def rises(lids: Sequence[float], window: int, deviations: float = 2.0, least: fl
 
 
 def label_weight(lids: Sequence[float], epoch: int, epochs: int) -> float:
-    """How much the given labels still weigh: exp(-(e / E) * LID_e / the smallest LID before).
-
-    Example:
-        >>> label_weight([2.0, 1.0, 3.0], 0, 10), round(label_weight([2.0, 1.0, 3.0], 5, 10), 3)  # exp(-0.5 * 3)
-        (1.0, 0.223)
-    """
+    """How much the given labels still weigh: exp(-(e / E) * LID_e / the smallest LID before)."""
     past = [value for value in lids[:-1] if value > 0]
     if not past or not lids[-1] > 0:
         return 1.0
@@ -176,13 +157,7 @@ def label_weight(lids: Sequence[float], epoch: int, epochs: int) -> float:
 
 
 def mixed_loss(logits: Tensor, y: Tensor, alpha: float) -> Tensor:
-    """Cross-entropy with alpha of the given label and 1 - alpha of the predicted one.
-
-    Example:
-        >>> z, y = torch.randn(3, 4), torch.tensor([0, 1, 3])
-        >>> bool(torch.isclose(mixed_loss(z, y, 1.0), cross_entropy(z, y)))
-        True
-    """
+    """Cross-entropy with alpha of the given label and 1 - alpha of the predicted one."""
     classes = logits.shape[1]
     said = one_hot(logits.detach().argmax(1), classes)
     target = alpha * one_hot(y, classes) + (1 - alpha) * said
@@ -190,11 +165,6 @@ def mixed_loss(logits: Tensor, y: Tensor, alpha: float) -> Tensor:
 
 
 def symmetric_loss(logits: Tensor, y: Tensor, forward: float, backward: float) -> Tensor:
-    """forward * cross-entropy + backward * the same with label and prediction in each other's place.
-
-    Example:
-        >>> round(float(symmetric_loss(torch.zeros(1, 2), torch.tensor([0]), 0.1, 1.0)), 3)  # 0.1 ln 2 + ln(1e4) / 2
-        4.674
-    """
+    """forward * cross-entropy + backward * the same with label and prediction in each other's place."""
     p = F.softmax(logits, dim=1).gather(1, y[:, None])[:, 0]
     return forward * cross_entropy(logits, y) + backward * (-math.log(NOTHING) * (1 - p)).mean()

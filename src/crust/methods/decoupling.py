@@ -17,26 +17,12 @@ from crust.training.method import Batch, Method, Output, Selection, Settings
 
 
 def disputed(first: Tensor, second: Tensor) -> Tensor:
-    """Where two networks predict different classes. No label is asked.
-
-    Example:
-        >>> import torch
-        >>> disputed(torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([[5.0, 0.0], [0.0, 5.0]])).tolist()
-        [False, True]
-    """
+    """Where two networks predict different classes. No label is asked."""
     return first.detach().argmax(1) != second.detach().argmax(1)
 
 
 def disputed_loss(logits: Tensor, y: Tensor, where: Tensor, floor: float) -> Tensor:
-    """The sum of the cross-entropies of the disputed examples, over their number or a share of the batch, if larger.
-
-    Example:
-        >>> import torch
-        >>> z, y = torch.zeros(10, 2), torch.zeros(10, dtype=torch.long)
-        >>> one = torch.arange(10) == 3
-        >>> round(float(disputed_loss(z, y, one, 0.1)), 3), round(float(disputed_loss(z, y, one, 0.5)), 3)
-        (0.693, 0.139)
-    """
+    """The sum of the cross-entropies of the disputed examples, over their number or a share of the batch, if larger."""
     losses = F.cross_entropy(logits, y, reduction="none")
     return losses[where].sum() / max(floor * len(y), int(where.sum()))
 

@@ -26,12 +26,7 @@ MANY = 100  # classes, from which on the authors use other constants
 
 
 def sharpen(probabilities: Tensor, temperature: float) -> Tensor:
-    """Probabilities with their contrast raised: p ** (1 / temperature), to sum 1 again.
-
-    Example:
-        >>> sharpen(torch.tensor([[0.8, 0.2]]), 0.5).round(decimals=3).tolist()
-        [[0.9409999847412109, 0.05900000035762787]]
-    """
+    """Probabilities with their contrast raised: p ** (1 / temperature), to sum 1 again."""
     return torch.softmax(probabilities.clamp_min(1e-30).log() / temperature, dim=-1)
 
 
@@ -50,11 +45,6 @@ def refined_targets(
 
     Returns:
         A distribution an example.
-
-    Example:
-        >>> y, half = torch.tensor([0, 0]), torch.full((2, 2), 0.5)
-        >>> refined_targets(y, torch.tensor([1.0, 1.0]), torch.tensor([True, False]), half, half, 0.5).tolist()
-        [[1.0, 0.0], [0.5, 0.5]]
     """
     refined = mix(one_hot(y, own.shape[1]).to(own.dtype), own, trust)
     return sharpen(torch.where(labelled[:, None], refined, both), temperature)
@@ -65,19 +55,6 @@ def divided_loss(logits: Tensor, target: Tensor, labelled: Tensor, share: float,
 
     Both means are over as many rows as belong to the part on average, not over those that are in this batch: a part
     of one row does not count as much as one of a hundred, and an empty one is zero.
-
-    Args:
-        logits: of the mixed inputs.
-        target: mixed in the same way.
-        labelled: rows whose larger share has a label.
-        share: of the labelled in all data.
-        unlabelled_weight: of the squared error.
-
-    Example:
-        >>> z, t = torch.zeros(2, 2), torch.tensor([[1.0, 0.0], [0.5, 0.5]])
-        >>> loss = divided_loss(z, t, torch.tensor([True, False]), 0.5, 25.0)
-        >>> bool(torch.isclose(loss, torch.tensor(2.0).log()))
-        True
     """
     logs = F.log_softmax(logits, dim=1)
     rows, part = len(labelled), labelled.to(logits.dtype)
@@ -88,24 +65,14 @@ def divided_loss(logits: Tensor, target: Tensor, labelled: Tensor, share: float,
 
 
 def away_from_uniform(logs: Tensor) -> Tensor:
-    """The divergence of the uniform distribution from the mean prediction of a batch.
-
-    Example:
-        >>> float(away_from_uniform(torch.tensor([[0.5, 0.5], [0.5, 0.5]]).log()))
-        0.0
-    """
+    """The divergence of the uniform distribution from the mean prediction of a batch."""
     rows, classes = logs.shape
     mean = torch.logsumexp(logs, dim=0) - np.log(rows)  # logs of mean probabilities
     return -mean.mean() - float(np.log(classes))
 
 
 def negative_entropy(logits: Tensor) -> Tensor:
-    """The mean negative entropy of predictions: added to a loss it keeps a network from being sure too soon.
-
-    Example:
-        >>> round(float(negative_entropy(torch.zeros(3, 4))), 3)
-        -1.386
-    """
+    """The mean negative entropy of predictions: added to a loss it keeps a network from being sure too soon."""
     logs = F.log_softmax(logits, dim=1)
     return (logs.exp() * logs).sum(dim=1).mean()
 

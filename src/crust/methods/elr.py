@@ -96,24 +96,13 @@ def published(noise_type: str, classes: int) -> tuple[float, float]:
 
 
 def averaged(targets: Tensor, logits: Tensor, memory: float) -> Tensor:
-    """The targets of a batch moved towards what the network says now; no gradient goes through them.
-
-    Example:
-        >>> averaged(torch.zeros(1, 2), torch.zeros(1, 2), memory=0.5).tolist()
-        [[0.25, 0.25]]
-    """
+    """The targets of a batch moved towards what the network says now; no gradient goes through them."""
     p = logits.detach().softmax(dim=1).clamp(FLOOR, 1 - FLOOR)
     p = p / p.sum(dim=1, keepdim=True)
     return memory * targets + (1 - memory) * p.to(targets.dtype)
 
 
 def elr_loss(logits: Tensor, y: Tensor, targets: Tensor, strength: float) -> Tensor:
-    """Cross-entropy plus strength * log(1 - <p, t>), the mean over the examples.
-
-    Example:
-        >>> z, y = torch.zeros(1, 2), torch.tensor([0])
-        >>> float(elr_loss(z, y, torch.ones(1, 2) / 2, 1.0))  # log 2 + log(1 - 1/2)
-        0.0
-    """
+    """Cross-entropy plus strength * log(1 - <p, t>), the mean over the examples."""
     p = logits.softmax(dim=1).clamp(FLOOR, 1 - FLOOR)
     return cross_entropy(logits, y) + strength * (1 - (p * targets).sum(dim=1)).log().mean()

@@ -102,12 +102,7 @@ class FCorrection(Method):
 
 
 def adjusted(T: NDArray[np.float64], smallest: float, identity: float) -> NDArray[np.float64]:
-    """The two knobs of the published code, both off by default: no tiny entries, and a share of the identity.
-
-    Example:
-        >>> adjusted(np.array([[0.9, 0.1], [0.3, 0.7]]), 0.2, 0.5).tolist()
-        [[1.0, 0.0], [0.15, 0.85]]
-    """
+    """The two knobs of the published code, both off by default: no tiny entries, and a share of the identity."""
     kept = np.where(np.less(T, smallest), 0.0, T)
     sums = kept.sum(axis=1, keepdims=True)
     kept = np.where(sums > 0, kept / np.where(sums > 0, sums, 1.0), np.eye(len(T)))

@@ -34,56 +34,30 @@ SELECTED, CANDIDATE, DISCARDED = 0, 1, 2
 
 
 def halves(candidates: NDArray[np.int64], rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The candidates in two parts of one size, at random; the second has one more where their number is odd.
-
-    Example:
-        >>> a, b = halves(np.arange(5), np.random.default_rng(0))
-        >>> len(a), len(b), sorted([*a.tolist(), *b.tolist()])
-        (2, 3, [0, 1, 2, 3, 4])
-    """
+    """The candidates in two parts of one size, at random; the second has one more where their number is odd."""
     mixed = rng.permutation(candidates)
     middle = len(mixed) // 2
     return np.sort(mixed[:middle]), np.sort(mixed[middle:])
 
 
 def largest_losses(losses: NDArray[np.floating], count: int) -> NDArray[np.int64]:
-    """Positions of the largest losses; none where the count is 0, all where it is larger than their number.
-
-    Example:
-        >>> largest_losses(np.array([0.1, 3.0, 2.0]), 2).tolist(), largest_losses(np.array([0.1, 3.0]), 0).tolist()
-        ([1, 2], [])
-    """
+    """Positions of the largest losses; none where the count is 0, all where it is larger than their number."""
     return np.argsort(-np.asarray(losses, np.float64), kind="stable")[:count]
 
 
 def discard_ratio(rate: float) -> float:
-    """How many are discarded for each that is selected: the odds of a wrong label, at most 2.
-
-    Example:
-        >>> discard_ratio(0.5), discard_ratio(0.9)
-        (1.0, 2.0)
-    """
+    """How many are discarded for each that is selected: the odds of a wrong label, at most 2."""
     return min(2.0, rate / (1.0 - rate))
 
 
 def selected_noise(rate: float, classes: int, noise_type: str) -> float:
-    """The noise rate among the selected: two draws of the noise are wrong in the same way, of all that agree.
-
-    Example:
-        >>> round(selected_noise(0.5, 10, "symmetric"), 3), selected_noise(0.5, 10, "asymmetric")
-        (0.1, 0.5)
-    """
+    """The noise rate among the selected: two draws of the noise are wrong in the same way, of all that agree."""
     both_wrong, both_right = rate**2, (1.0 - rate) ** 2
     return both_wrong / (both_wrong + (classes - 1 if noise_type == "symmetric" else 1) * both_right)
 
 
 def best_until(rate: float, noise_type: str) -> int:
-    """Up to which iteration the best epoch predicts, and not the last one: the more noise, the fewer iterations.
-
-    Example:
-        >>> best_until(0.2, "symmetric"), best_until(0.5, "symmetric"), best_until(0.2, "asymmetric")
-        (4, 2, 1)
-    """
+    """Up to which iteration the best epoch predicts, and not the last one: the more noise, the fewer iterations."""
     if noise_type == "asymmetric" or rate > 0.6:
         return 1
     return 2 if rate > 0.3 else 4

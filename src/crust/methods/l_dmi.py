@@ -77,10 +77,5 @@ def dmi(logits: Tensor, y: Tensor, floor: float = -math.inf) -> Tensor | None:
 
 
 def batch_size(classes: int) -> int:
-    """As published for 10 classes; with more of them so many that hardly any batch lacks one.
-
-    Example:
-        >>> batch_size(10), batch_size(100)
-        (256, 1024)
-    """
+    """As published for 10 classes; with more of them so many that hardly any batch lacks one."""
     return max(256, 1 << math.ceil(math.log2(10 * classes)))

@@ -25,12 +25,7 @@ FLOOR = 1e-6  # of a probability that is divided by
 
 
 def project_transition(T: Tensor, slack: Tensor) -> Tensor:
-    """T + slack as a transition matrix: nothing below 0, rows that sum to 1; a row that has nothing left is T's own.
-
-    Example:
-        >>> project_transition(torch.eye(2), torch.tensor([[-0.5, 0.5], [-2.0, -2.0]])).tolist()
-        [[0.5, 0.5], [0.0, 1.0]]
-    """
+    """T + slack as a transition matrix: nothing below 0, rows that sum to 1; a row that has nothing left is T's own."""
     moved = (T + slack).clamp(min=0.0)
     total = moved.sum(dim=1, keepdim=True)
     return torch.where(total > FLOOR, moved / total.clamp(min=FLOOR), T)
@@ -47,12 +42,7 @@ def noisy(probabilities: Tensor, T: Tensor, y: Tensor) -> Tensor:
 
 
 def importance(logits: Tensor, y: Tensor, T: Tensor, cap: float) -> Tensor:
-    """What an example weighs: the chance that its label is clean's, over the chance that it is given.
-
-    Example:
-        >>> importance(torch.zeros(2, 2), torch.tensor([0, 1]), torch.eye(2), 20.0).tolist()
-        [1.0, 1.0]
-    """
+    """What an example weighs: the chance that its label is clean's, over the chance that it is given."""
     p = torch.softmax(logits, dim=1)
     return _capped_ratio(p, y, noisy(p, T, y), cap)
 
@@ -65,24 +55,12 @@ def released_importance(logits: Tensor, y: Tensor, T: Tensor, slack: Tensor, cap
 
 
 def reweighted(logits: Tensor, y: Tensor, weight: Tensor) -> Tensor:
-    """Mean of weight times cross-entropy; whether gradients go through the weight is for the weight to say.
-
-    Example:
-        >>> z, y = torch.randn(4, 3), torch.tensor([0, 1, 2, 0])
-        >>> bool(torch.isclose(reweighted(z, y, importance(z, y, torch.eye(3), 20.0)), cross_entropy(z, y)))
-        True
-    """
+    """Mean of weight times cross-entropy; whether gradients go through the weight is for the weight to say."""
     return (weight * F.cross_entropy(logits, y, reduction="none")).mean()
 
 
 def prob_label_wrong(probabilities: NDArray[Any], labels: NDArray[np.int64], T: NDArray[Any]) -> NDArray[np.float64]:
-    """One minus the chance that a given label is the true one: 1 - p_y T_yy / (pT)_y.
-
-    Example:
-        >>> p, T = np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([[0.8, 0.2], [0.2, 0.8]])
-        >>> prob_label_wrong(p, np.array([0, 0]), T).round(2)
-        array([0.03, 0.69])
-    """
+    """One minus the chance that a given label is the true one: 1 - p_y T_yy / (pT)_y."""
     p = np.asarray(probabilities, np.float64)
     kept = p[np.arange(len(p)), labels] * T[labels, labels]
     return 1.0 - kept / np.maximum((p * T.T[labels]).sum(axis=1), FLOOR)

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crust._util.foreign import as_array, whole_number
 from crust.errors import InputError, choices
 from crust.noise.transition_matrices import Rng, check_matrix, check_rate, draw_derangement
 
+MOST_CLASSES = 100_000  # a matrix of them has to fit into memory
 FLIP_RATE_SPREAD = 0.1  # of the flip rates of single examples, around the noise rate (Xia et al. 2020)
 
 
@@ -148,7 +150,9 @@ def released_labels(labels: ArrayLike, kind: str, rate: float, classes: int, see
 
 def check_range(labels: Any, classes: int) -> NDArray[np.int64]:
     """Labels as int64 from 0 to C − 1, or one sentence."""
-    found = np.asarray(labels)
+    if whole_number(classes, "classes", 1) > MOST_CLASSES:
+        raise InputError(f"classes is {classes}: give at most {MOST_CLASSES:,}", code="classes-range")
+    found = as_array(labels, "the labels")
     if found.ndim != 1:
         raise InputError(f"the labels have shape {found.shape}: give one a row, shape (n,)", code="labels-shape")
     if found.dtype.kind not in "biu" and found.size:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crust.audit.audit_tables import classes_of, differing, suspects
 from crust.audit.by_class import class_summary
 from crust.audit.duplicates import conflicting_duplicates
 from crust.audit.noise_rate import noise_rate
@@ -15,7 +16,7 @@ from crust.audit.reliability import warning_of
 from crust.data.labels import column_codes
 from crust.report.charts import calibration_chart
 from crust.report.document import page
-from crust.report.payload import SCALE, pack
+from crust.report.payload import pack
 from crust.report.previews import Looks
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def audit_page(
     without: str | None = None,
     progress: Callable[[int], None] | None = None,
     run: bool = True,
+    points: tuple[NDArray[np.floating], str] | None = None,
 ) -> str:
     """One HTML file that needs nothing else: text, charts, and a gallery to filter, sort and search.
 
@@ -53,6 +55,7 @@ def audit_page(
         without: why there are no pictures or rows, where there are none.
         progress: called now and then with the number of pictures or rows that are done.
         run: whether it is the audit of a run, which can be calibrated.
+        points: where the examples lie on the map, from 0 to 1, and what that was made from.
 
     Returns:
         The page.
@@ -65,44 +68,60 @@ def audit_page(
         (True, False)
     """
     if classes is None:
-        found = {*audit["given_label"].tolist(), *audit["predicted_label"].tolist()}
-        classes = sorted(found, key=lambda name: (isinstance(name, str), name))
+        classes = classes_of(audit)
+    counts, differ = differing(audit, classes)
     given, better = (column_codes(audit[column], classes, column) for column in ("given_label", "predicted_label"))
-    counts = np.zeros((len(classes), len(classes)), np.int64)
-    np.add.at(counts, (given, better), 1)
-    packed = pack(audit, classes, looks, progress=progress)
-    cut = (calibration or {}).get("cut")
+    listed = suspects(audit, calibration)
+    packed = pack(audit, classes, looks, listed=listed, points=None if points is None else points[0], progress=progress)
     few = len(classes) <= MATRIX
     return page(
         "report/report.html.j2",
         f"Label audit{f' of {name}' if name else ''}",
         styles=["report/report.css"],
-        scripts=["report/shared.js", "report/report.js"],
+        scripts=["report/shared.js", "report/map.js", "report/report.js"],
         data=packed,
         classes=classes,
-        summary=" ".join(_summary(audit, counts, calibration, run)),
+        facts=_facts(audit, listed, differ, len(classes), calibration),
+        summary=" ".join(_summary(audit, differ, len(classes), calibration, run)),
         trust=None if calibration is None or calibration["noise_rate"] is None else _trust(calibration),
         matrix=_matrix(counts) if few else None,
         pairs=[] if few else _pairs(counts),
         by_class=_classes(audit.assign(given_label=given, predicted_label=better), counts, classes),
         duplicates=_duplicates(audit),
         shown=" ".join(_what_is_shown(packed, looks, without)),
-        cut=None if cut is None else round(cut["threshold"] * SCALE),
+        map_source=None if points is None else points[1],
     )
 
 
+def _facts(
+    audit: pd.DataFrame, listed: NDArray[np.bool_], differ: int, classes: int, calibration: dict[str, Any] | None
+) -> list[tuple[str, str]]:
+    """The three or four numbers that one looks for first, and what they are."""
+    found = [
+        (f"{int(listed.sum()):,}", "label issues"),
+        (f"{len(audit):,}", f"labels of {classes:,} classes"),
+        (_percent(differ / max(1, len(audit))), "differ from the predicted ones"),
+    ]
+    rate = noise_rate(audit, classes, calibration)
+    if rate.value is None:
+        return [*found, ("cannot say", "noise rate")]
+    value, low, high = (f"{100 * share:.{0 if share >= 0.1 else 1}f}" for share in (rate.value, rate.low, rate.high))
+    space = "\N{NO-BREAK SPACE}%"
+    return [*found, (value + space, f"noise rate (90% interval: {low} to {high}{space})")]
+
+
 def _summary(
-    audit: pd.DataFrame, counts: NDArray[np.int64], calibration: dict[str, Any] | None, run: bool
+    audit: pd.DataFrame, differ: int, classes: int, calibration: dict[str, Any] | None, run: bool
 ) -> Iterator[str]:
     """What was found, sentence by sentence."""
-    total, differ = int(counts.sum()), int(counts.sum() - np.trace(counts))
+    total = len(audit)
     warning = warning_of(audit)
     if warning is not None:
         yield f"{warning[0].upper()}{warning[1:]}."
     yield f"{differ:,} of {total:,} labels ({_percent(differ / max(1, total))}) differ from the predicted ones."
     if "is_held_out" in audit and audit["is_held_out"].any():
         yield f"{int(audit['is_held_out'].sum()):,} examples were held out and never trained on."
-    said = noise_rate(audit, len(counts), calibration).sentence()
+    said = noise_rate(audit, classes, calibration).sentence()
     yield f"{said[0].upper()}{said[1:]}."
     if calibration is None:
         if run:
@@ -190,7 +209,7 @@ def _what_is_shown(packed: dict[str, Any], looks: Looks | None, without: str | N
     if looks is None:
         yield f"Without the examples themselves{f', since {without}' if without else ''}."
     else:
-        what = "row" if looks.columns else "picture"
+        what = "picture" if not looks.columns else "text" if len(looks.columns) == 1 else "row"
         if looks.missing:
             yield f"{looks.missing}."
         if shown >= packed["count"]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,9 @@ from crust.report.previews import Gone, Looks, picture_uri
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["pack", "worst_first"]
+__all__ = ["marked_cells", "pack", "worst_first"]
+
+ROW, ISSUE = "its row", "is a suspect"  # columns beside those of the audit, for as long as it is sorted
 
 MOST = 200_000  # examples in one page; the summary counts all
 PICTURES = 4_000  # of the worst
@@ -30,6 +33,10 @@ SIDE = 96  # pixels of the longer side of a picture
 SCALE = 10_000  # error score (1 - label quality) and probability as whole numbers
 CHUNK = 200  # pictures or rows at a time
 EVIDENCE = 3  # medoids a suspect
+SAME = 8  # duplicates a suspect
+MARKED = 3  # cells of a row at most
+ODD = 0.75  # of the usual spread of its column that a number lies off the nearest of its neighbours: then it is marked
+WIDE = 200  # columns that are compared
 
 
 def worst_first(table: pd.DataFrame) -> pd.DataFrame:
@@ -49,6 +56,8 @@ def pack(
     looks: Looks | None = None,
     *,
     most: int = MOST,
+    listed: NDArray[np.bool_] | None = None,
+    points: NDArray[np.floating] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> dict[str, Any]:
     """All that a page needs to list, filter, sort and search the examples of an audit, worst first.
@@ -58,6 +67,8 @@ def pack(
         classes: the classes in the order of their numbers.
         looks: how the examples are shown; None where only their numbers and names are.
         most: examples that are listed at most.
+        listed: which of them are suspects; None takes those whose labels differ from the predicted ones.
+        points: where they lie on the map, from 0 to 1.
         progress: called now and then with the number of pictures or rows that are done.
 
     Returns:
@@ -70,7 +81,10 @@ def pack(
         >>> packed["count"], packed["total"], packed["ids"]
         (2, 2, None)
     """
-    shown = worst_first(table).head(most)
+    differs = (table["given_label"] != table["predicted_label"]).to_numpy()
+    shown = worst_first(table.assign(**{ROW: np.arange(len(table)), ISSUE: differs if listed is None else listed}))
+    shown = shown.head(most)
+    rows = shown[ROW].to_numpy()
     indices = shown["index"].to_numpy().astype("<u4")
     near = evidence(table, shown, classes)
     return {
@@ -86,7 +100,10 @@ def pack(
         "held": _packed(shown["is_held_out"].to_numpy().astype("u1")) if "is_held_out" in shown else None,
         "chosen": _packed(_scaled(shown["selection_rate"])) if "selection_rate" in shown else None,
         "ids": _names(shown["id"]) if "id" in shown else None,
+        "issue": _packed(shown[ISSUE].to_numpy().astype("u1")),
+        "xy": None if points is None else packed_points(points[rows]),
         "evidence": near,
+        "same": _duplicates_of(table, shown, classes),
         **_shown(looks, indices.tolist(), near, progress),
     }
 
@@ -104,6 +121,22 @@ def evidence(table: pd.DataFrame, shown: pd.DataFrame, classes: Sequence[Any]) -
         for index, medoids in zip(few["index"].tolist(), few["medoids"], strict=True)
         if medoids is not None
     }
+
+
+def _duplicates_of(table: pd.DataFrame, shown: pd.DataFrame, classes: Sequence[Any]) -> dict[str, list[dict[str, Any]]]:
+    """For the worst, the examples that are the same, with their labels: by the example's index."""
+    if "duplicate_of" not in table or not (table["duplicate_of"] >= 0).any():
+        return {}
+    first = np.where(table["duplicate_of"] >= 0, table["duplicate_of"], table["index"])
+    some = table.assign(first=first)[["index", "given_label", "first"]]
+    some = some[some["first"].isin(table["duplicate_of"])]
+    codes = column_codes(some["given_label"], classes, "given_label").tolist()
+    groups: dict[int, list[dict[str, Any]]] = {}
+    for index, label, group in zip(some["index"].tolist(), codes, some["first"].tolist(), strict=True):
+        groups.setdefault(group, []).append({"index": int(index), "label": label})
+    group_of = dict(zip(some["index"].tolist(), some["first"].tolist(), strict=True))
+    worst = [index for index in shown.head(PICTURES)["index"].tolist() if index in group_of]
+    return {str(index): [one for one in groups[group_of[index]] if one["index"] != index][:SAME] for index in worst}
 
 
 def _shown(
@@ -130,7 +163,66 @@ def _shown(
                 break
             if progress is not None:
                 progress(len(found))
-    return {"columns": columns, "rows": found if columns else {}, "pictures": {} if columns else found}
+    marked = marked_cells(found, near) if len(columns) > 1 else {}
+    return {"columns": columns, "rows": found if columns else {}, "pictures": {} if columns else found, "marks": marked}
+
+
+def marked_cells(
+    rows: Mapping[str, Sequence[str]], near: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> dict[str, list[int]]:
+    """Which cells of a row differ most from those of the examples that are near to it, by the example's index.
+
+    A number differs by how far it lies off the nearest of theirs, in units of the usual spread of its column; a word
+    where none of them has it, the more the better they agree.
+
+    Example:
+        >>> rows = {"0": ["1", "Ulm"], "1": ["1.1", "Ulm"], "2": ["9", "Ulm"], "3": ["1.2", "Bonn"]}
+        >>> marked_cells(rows, {"2": [{"index": 0}, {"index": 1}], "3": [{"index": 0}, {"index": 1}]})
+        {'2': [0], '3': [1]}
+    """
+    if not rows:
+        return {}
+    columns = list(zip(*[list(row)[:WIDE] for row in rows.values()], strict=True))
+    numbers = [_numbers_of(cells) for cells in columns]
+    spreads = [_spread(values) for values in numbers]
+    names = [{name for name in set(cells) if cells.count(name) > 1} if values is None else set()
+             for cells, values in zip(columns, numbers, strict=True)]  # fmt: skip
+    found = {}
+    for index, others in near.items():
+        row, beside = rows.get(index), [rows[str(one["index"])] for one in others if str(one["index"]) in rows]
+        if row is None or not beside:
+            continue
+        scores = []
+        for column, cell in enumerate(row[:WIDE]):
+            theirs = [other[column] for other in beside]
+            if spreads[column] > 0 and cell and any(theirs):
+                off = min(abs(float(cell) - float(other)) for other in theirs if other)
+                scores.append((min(off / spreads[column], 9.0), column))
+            elif cell not in theirs and (cell in names[column] or set(theirs) & names[column]):
+                scores.append((2.0 if len(set(theirs)) == 1 else ODD, column))
+        most = min(MARKED, max(1, len(row) // 3))
+        best = sorted(scores, key=lambda one: (-one[0], one[1]))[:most]
+        marked = sorted(column for score, column in best if score >= ODD)
+        if marked:
+            found[index] = marked
+    return found
+
+
+def _numbers_of(cells: Sequence[str]) -> list[float] | None:
+    """A column as numbers, where all that is not empty is one."""
+    try:
+        found = [float(cell) for cell in cells if cell]
+    except ValueError:
+        return None
+    return found if found and all(map(math.isfinite, found)) else None
+
+
+def _spread(values: list[float] | None) -> float:
+    """The usual distance from the middle; 0 for a column of words."""
+    if values is None:
+        return 0.0
+    low, high = np.quantile(values, [0.25, 0.75])
+    return float((high - low) / 1.35) or float(np.std(values))
 
 
 def _chunks(values: list[int], size: int) -> Iterator[list[int]]:
@@ -154,6 +246,11 @@ def _picture(looks: Looks, index: int) -> str | None:
 
 def _packed(values: NDArray[Any]) -> str:
     return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()
+
+
+def packed_points(points: NDArray[np.floating]) -> str:
+    """Points from 0 to 1, two bytes a coordinate."""
+    return _packed(np.round(points * 65535).astype("<u2"))
 
 
 def _scaled(values: Any) -> NDArray[np.unsignedinteger]:

@@ -31,6 +31,7 @@ class Looks(Protocol):
 
     columns: list[str]
     missing: str | None  # what is no longer there, in words, where not all is
+    files: Mapping[int, Path]  # where images are files
 
     def picture(self, index: int) -> Any:
         """The example as a PIL image, or None."""
@@ -51,6 +52,7 @@ class Pictures:
     Args:
         read: gives the image of a position as PIL has it, or raises an `InputError`.
         missing: what to say of those that are no longer there.
+        files: where they are, if they are files.
 
     Example:
         >>> from PIL import Image
@@ -58,9 +60,9 @@ class Pictures:
         7
     """
 
-    def __init__(self, read: Callable[[int], Any], missing: str | None = None):
+    def __init__(self, read: Callable[[int], Any], missing: str | None = None, files: Mapping[int, Path] | None = None):
         self.columns: list[str] = []
-        self.picture, self.missing = read, missing
+        self.picture, self.missing, self.files = read, missing, files or {}
 
     def row(self, index: int) -> None:
         """No text: it is an image."""
@@ -82,6 +84,7 @@ class Rows:
     def __init__(self, columns: Sequence[str], read: Callable[[int], Sequence[Any]]):
         self.columns, self._read = [str(name) for name in columns], read
         self.missing: str | None = None
+        self.files: Mapping[int, Path] = {}
 
     def picture(self, index: int) -> None:
         """No image: it is text."""
@@ -114,12 +117,15 @@ def pictures_of(examples: Examples) -> Pictures:
     return Pictures(read)
 
 
-def files_of(root: Path, names: Mapping[int, str]) -> Pictures:
-    """Image files below a folder by their position, as large as they are; some of them may be gone, but not all."""
+def files_of(root: Path, names: Mapping[int, str], parts: int = 2) -> Pictures:
+    """Image files below a folder by their position, as large as they are; some of them may be gone, but not all.
+
+    A name has at least so many `parts`: in class folders two.
+    """
     from crust.data.image_folder import check_inside, open_image
 
     for name in names.values():
-        check_inside(name)
+        check_inside(name, parts)
     gone = [name for name in names.values() if not (root / name).is_file()]
     missing = None
     if gone:
@@ -128,7 +134,11 @@ def files_of(root: Path, names: Mapping[int, str]) -> Pictures:
             "move them back (crust audit RUN --move-back), or name their folder with --data"
         )
         if len(gone) == len(names):
-            raise InputError(missing, code="missing-image")
+            raise InputError(
+                f"none of the {len(names):,} names leads to an image below {root}, such as {gone[0]}: "
+                "give the folder that they are relative to",
+                code="missing-image",
+            )
 
     def read(index: int) -> Any:
         path = root / names[index]
@@ -136,7 +146,7 @@ def files_of(root: Path, names: Mapping[int, str]) -> Pictures:
             raise Gone(f"{path} is no longer there: put it back")
         return open_image(path)
 
-    return Pictures(read, missing)
+    return Pictures(read, missing, {index: root / name for index, name in names.items()})
 
 
 def rows_of(table: Any, skip: Sequence[str] = ()) -> Rows:

@@ -1,13 +1,15 @@
 "use strict";
 (() => {
   const data = opened(JSON.parse(find("data").textContent));
-  const SIZE = 48;
-  const gallery = find("gallery");
+  const SIZE = { images: 60, text: 30, table: 30 }[data.kind];
+  const list = exampleList(data, find("gallery"), ["example", "given → predicted", "quality"]);
   const dialog = find("detail");
-  const wanted = { given: -1, suggested: -1, differs: false, least: 0, search: "", sort: "error_score" };
+  const start = { what: data.issue.some((one) => one) ? "issues" : "all", given: -1, suggested: -1, search: "", sort: "error_score" };
+  const wanted = { ...start, picked: null };
   let found = [];
   let page = 0;
   let open = -1; // where in `found` the dialog is
+  let map = null;
 
   function pages() {
     return Math.max(1, Math.ceil(found.length / SIZE));
@@ -21,11 +23,12 @@
 
   function draw() {
     const part = found.slice(page * SIZE, (page + 1) * SIZE);
-    gallery.replaceChildren(...part.map((position, i) => card(position, page * SIZE + i)));
-    const most = data.count < data.total ? ` (of ${data.total.toLocaleString("en")}, the worst)` : "";
+    const first = page * SIZE;
+    const body = list.querySelector("tbody") || list;
+    body.replaceChildren(...part.map((position, i) => (data.kind === "table" ? line(position, first + i) : card(position, first + i))));
+    const most = data.count < data.total ? ` (of ${count(data.total)}, the worst)` : "";
     find("count").textContent = found.length
-      ? `${found.length.toLocaleString("en")} of ${data.count.toLocaleString("en")} examples${most}; `
-        + `page ${(page + 1).toLocaleString("en")} of ${pages().toLocaleString("en")}`
+      ? `${count(found.length)} of ${count(data.count)} examples${most}; page ${count(page + 1)} of ${count(pages())}`
       : "No example fits these filters.";
     find("page").value = page + 1;
     find("page").max = pages();
@@ -41,25 +44,35 @@
     draw();
   }
 
-  function picture(position) {
-    const index = data.index[position];
+  function pictureOf(index, alt) {
     const source = data.pictures[index];
-    if (source) return make("img", { src: source, alt: `${nameOf(data, position)}, labelled ${data.classes[data.given[position]]}` });
+    if (source) return make("img", { src: source, alt });
     if (source === "") return make("p", { class: "missing" }, "this image is gone");
     if (source === null) return make("p", { class: "missing" }, "this image cannot be read");
     return null;
   }
+
+  const altOf = (position) => `${nameOf(data, position)}, labelled ${data.classes[data.given[position]]}`;
 
   function card(position, place) {
     const index = data.index[position];
     const row = data.rows[index];
     const button = make(
       "button", { type: "button", class: "card", "data-place": place },
-      picture(position), row ? rowBlock(data.columns, row, 120) : null,
-      labelsLine(data, position), numbersLine(data, position),
-      make("p", { class: "name", dir: "auto" }, nameOf(data, position)),
+      pictureOf(index, altOf(position)), labelsLine(data, position), numbersLine(data, position), nameLine(data, position),
     );
-    return make("li", {}, button);
+    return make("li", {}, button, data.kind === "text" && row ? make("div", { class: "words" }, longText(row[0], 320)) : null);
+  }
+
+  // A row of a table of data stays one: the cells that differ most from its neighbours are marked.
+  function line(position, place) {
+    const index = data.index[position];
+    return make(
+      "tr", { "data-place": place, class: "item" },
+      make("th", { scope: "row", class: "fixed" }, make("button", { type: "button", class: "card", "data-place": place }, nameLine(data, position, "span"))),
+      make("td", { class: "fixed" }, labelsLine(data, position)), make("td", { class: "fixed number" }, quality(data, position)),
+      ...rowCells(data, index),
+    );
   }
 
   function show(place) {
@@ -70,101 +83,76 @@
     const facts = [
       ["given", data.classes[data.given[position]]],
       ["predicted", data.classes[data.suggested[position]]],
-      ["probability of the suggestion", share(data, data.probability, position)],
+      ["probability of the prediction", share(data, data.probability, position)],
       ["label quality", quality(data, position)],
       ["index", String(index)],
     ];
-    if (data.chosen !== null) facts.push(["share of the selections it was chosen in", share(data, data.chosen, position)]);
+    if (data.chosen !== null) facts.push(["share of the selections it was in", share(data, data.chosen, position)]);
     if (data.held !== null && data.held[position]) facts.push(["held out", "yes: it was never trained on"]);
-    const list = make("dl", { class: "facts" });
-    for (const [name, value] of facts) list.append(make("dt", {}, name), make("dd", { dir: "auto" }, value));
+    const names = make("dl", { class: "facts" });
+    for (const [name, value] of facts) names.append(make("dt", {}, name), make("dd", { dir: "auto" }, value));
+    const near = data.evidence[index] || [];
+    const same = data.same[index] || [];
     const row = data.rows[index];
     find("detail-body").replaceChildren(
-      make("h3", { dir: "auto" }, nameOf(data, position)),
-      picture(position) || "", list, row ? rowBlock(data.columns, row, 0) : "", medoids(index) || "",
+      nameLine(data, position, "h3"), pictureOf(index, altOf(position)) || "", names,
+      data.kind === "text" && row ? make("p", { class: "row text", dir: "auto" }, row[0]) : "",
+      near.length ? make("h4", {}, "Evidence") : "", near.length ? evidenceLine(data, position, near) : "",
+      data.kind === "table" ? besideEachOther(data, index, near, data.rows) || "" : near.length ? besideCards(data, near, pictureOf) : "",
+      same.length ? make("h4", {}, "Duplicates") : "", same.length ? sameLine(data, position, same) : "",
+      same.length ? besideCards(data, same, pictureOf) : "",
     );
-    find("detail-place").textContent = `${(place + 1).toLocaleString("en")} of ${found.length.toLocaleString("en")}`;
+    find("detail-place").textContent = `${count(place + 1)} of ${count(found.length)}`;
     if (!dialog.open) dialog.showModal();
   }
 
-  // The evidence: what the examples nearest to it, that crust trains on, say.
-  function medoids(index) {
-    const near = data.evidence[index];
-    if (!near || !near.length) return null;
-    const list = make("ul", { class: "gallery near" });
-    for (const one of near) {
-      const source = data.pictures[one.index];
-      list.append(make(
-        "li", {},
-        source ? make("img", { src: source, alt: `example ${one.index}` }) : null,
-        data.rows[one.index] ? rowBlock(data.columns, data.rows[one.index], 120) : null,
-        make("p", { class: "labels" }, make("bdi", {}, data.classes[one.label])),
-        make("p", { class: "numbers" }, `example ${one.index}`),
-      ));
-    }
-    return make("div", {}, make("h4", {}, "Nearest medoids"), list);
-  }
-
-  function change(name, value) {
-    wanted[name] = value;
-    apply();
-  }
-
-  for (const name of ["given", "suggested"]) {
-    fillClasses(find(name), data, "any");
-    find(name).addEventListener("change", (event) => change(name, Number(event.target.value)));
-  }
-  find("sort").addEventListener("change", (event) => change("sort", event.target.value));
-  find("differs").addEventListener("change", (event) => change("differs", event.target.checked));
-  const cut = find("cut");
-  if (cut) cut.addEventListener("change", () => change("least", cut.checked ? Number(cut.value) : 0));
-  let waiting = 0;
-  find("search").addEventListener("input", (event) => {
-    window.clearTimeout(waiting);
-    waiting = window.setTimeout(() => change("search", event.target.value), 120);
-  });
-  find("filters").addEventListener("submit", (event) => event.preventDefault());
-  find("clear").addEventListener("click", () => {
-    Object.assign(wanted, { given: -1, suggested: -1, differs: false, least: 0, search: "", sort: "error_score" });
+  function reset(more) {
     find("filters").reset();
-    apply();
-  });
+    Object.assign(wanted, start, { picked: null }, more);
+    for (const name of ["what", "given", "suggested", "sort"]) find(name).value = wanted[name];
+    if (map) map.choose(null);
+    else apply();
+  }
+
+  for (const name of ["given", "suggested"]) fillClasses(find(name), data, "any");
+  const issues = data.issue.reduce((sum, one) => sum + one, 0);
+  find("what").append(
+    make("option", { value: "issues" }, `label issues (${count(issues)})`),
+    make("option", { value: "differs" }, "predicted otherwise"), make("option", { value: "all" }, `all (${count(data.count)})`),
+  );
+  find("what").value = wanted.what;
+  sizeSlider(list);
+  listenToFilters(wanted, apply);
+  find("clear").addEventListener("click", () => reset());
   find("first").addEventListener("click", () => turn(0));
   find("back").addEventListener("click", () => turn(page - 1));
   find("next").addEventListener("click", () => turn(page + 1));
   find("last").addEventListener("click", () => turn(pages() - 1));
   find("page").addEventListener("change", (event) => turn(Number(event.target.value) - 1));
-  gallery.addEventListener("click", (event) => {
-    const button = event.target.closest("button[data-place]");
-    if (button) show(Number(button.dataset.place));
+  list.addEventListener("click", (event) => {
+    const item = event.target.closest("[data-place]");
+    if (item && !event.target.closest(".more")) show(Number(item.dataset.place));
   });
   find("detail-back").addEventListener("click", () => show(open - 1));
   find("detail-next").addEventListener("click", () => show(open + 1));
   find("detail-close").addEventListener("click", () => dialog.close());
   dialog.addEventListener("close", () => {
-    const at = Math.floor(open / SIZE);
-    turn(at);
-    const button = gallery.querySelector(`button[data-place="${open}"]`);
+    turn(Math.floor(open / SIZE));
+    const button = list.querySelector(`button[data-place="${open}"]`);
     if (button) button.focus();
   });
   // A cell of the class matrix leads to its examples.
   document.addEventListener("click", (event) => {
     const cell = event.target.closest("button[data-given]");
     if (!cell) return;
-    find("filters").reset();
-    Object.assign(wanted, { differs: false, least: 0, search: "", sort: "error_score" });
-    wanted.given = Number(cell.dataset.given);
-    wanted.suggested = Number(cell.dataset.suggested);
-    find("given").value = wanted.given;
-    find("suggested").value = wanted.suggested;
-    apply();
+    reset({ what: "all", given: Number(cell.dataset.given), suggested: Number(cell.dataset.suggested) });
     find("suspects").scrollIntoView();
     find("given").focus({ preventScroll: true });
   });
   document.addEventListener("keydown", (event) => {
     if (typing(event)) return;
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (step) {
+    if (step && !event.target.closest(".wide")) {
       if (dialog.open) show(open + step);
       else turn(page + step);
       event.preventDefault();
@@ -176,7 +164,21 @@
       event.preventDefault();
     }
   });
-  gallery.classList.toggle("rows", data.columns.length > 0);
   apply();
+  const place = find("map");
+  if (place) {
+    const root = mapPanel(place.dataset.source);
+    place.append(root);
+    const shown = (position) => make("div", {}, pictureOf(data.index[position], "") || "", nameLine(data, position), labelsLine(data, position));
+    map = startMap(data, root, {
+      shown,
+      select: (picked) => {
+        wanted.picked = picked;
+        if (picked) Object.assign(wanted, { what: "all", given: -1, suggested: -1, search: "" });
+        for (const name of ["what", "given", "suggested", "search"]) find(name).value = wanted[name];
+        apply();
+      },
+    });
+  }
   document.documentElement.dataset.ready = "yes";
 })();

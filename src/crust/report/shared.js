@@ -15,6 +15,10 @@ function find(id) {
   return document.getElementById(id);
 }
 
+function count(number) {
+  return number.toLocaleString("en");
+}
+
 function unpack(text, Kind) {
   const raw = atob(text);
   const bytes = new Uint8Array(raw.length);
@@ -25,10 +29,14 @@ function unpack(text, Kind) {
 function opened(packed) {
   const data = { ...packed };
   data.index = unpack(packed.index, Uint32Array);
-  for (const name of ["given", "suggested", "error_score", "probability", "chosen"]) {
+  for (const name of ["given", "suggested", "error_score", "probability", "chosen", "xy"]) {
     data[name] = packed[name] === null ? null : unpack(packed[name], Uint16Array);
   }
+  data.issue = unpack(packed.issue, Uint8Array);
   data.held = packed.held === null ? null : unpack(packed.held, Uint8Array);
+  data.position = new Map();
+  data.index.forEach((index, position) => data.position.set(index, position));
+  data.kind = packed.columns.length > 1 ? "table" : packed.columns.length === 1 ? "text" : "images";
   return data;
 }
 
@@ -37,7 +45,7 @@ function share(data, values, position, digits = 2) {
   return value > data.scale ? "–" : (value / data.scale).toFixed(digits);
 }
 
-// What is shown of a error_score: its opposite, the label quality of the table.
+// What is shown of an error score: its opposite, the label quality of the table.
 function quality(data, position, digits = 3) {
   const value = data.error_score[position];
   return value > data.scale ? "–" : (1 - value / data.scale).toFixed(digits);
@@ -48,6 +56,12 @@ function nameOf(data, position) {
   return id || `example ${data.index[position]}`;
 }
 
+// File names are never cut: they may break after a slash, a dot, a dash or an underscore.
+function nameLine(data, position, tag = "p") {
+  const parts = nameOf(data, position).split(/(?<=[/_-])|(?=\.)/u);
+  return make(tag, { class: "name", dir: "auto" }, ...parts.flatMap((part, i) => (i ? [make("wbr"), part] : [part])));
+}
+
 // Which positions fit the filters, in the order that is asked for. The data lies worst first.
 function chosen(data, wanted) {
   const words = wanted.search.trim().toLowerCase();
@@ -55,8 +69,9 @@ function chosen(data, wanted) {
   for (let i = 0; i < data.count; i += 1) {
     if (wanted.given >= 0 && data.given[i] !== wanted.given) continue;
     if (wanted.suggested >= 0 && data.suggested[i] !== wanted.suggested) continue;
-    if (wanted.differs && data.given[i] === data.suggested[i]) continue;
-    if (wanted.least > 0 && !(data.error_score[i] >= wanted.least && data.error_score[i] <= data.scale)) continue;
+    if (wanted.what === "issues" && !data.issue[i]) continue;
+    if (wanted.what === "differs" && data.given[i] === data.suggested[i]) continue;
+    if (wanted.picked && !wanted.picked.has(i)) continue;
     if (words && !matches(data, i, words)) continue;
     found.push(i);
   }
@@ -84,6 +99,26 @@ function fillClasses(select, data, all) {
   data.classes.forEach((name, i) => select.append(make("option", { value: i }, name)));
 }
 
+// What `chosen` and the map share: the filters of a form, by the names of their fields.
+function listenToFilters(wanted, apply) {
+  const given = (name, value) => { wanted[name] = value; apply(); };
+  for (const name of ["given", "suggested"]) find(name).addEventListener("change", (event) => given(name, Number(event.target.value)));
+  for (const name of ["what", "sort"]) find(name).addEventListener("change", (event) => given(name, event.target.value));
+  let waiting = 0;
+  find("search").addEventListener("input", (event) => {
+    window.clearTimeout(waiting);
+    waiting = window.setTimeout(() => given("search", event.target.value), 120);
+  });
+  find("filters").addEventListener("submit", (event) => event.preventDefault());
+}
+
+function sizeSlider(list) {
+  const slider = find("size");
+  slider.closest("label").hidden = list.dataset.kind !== "images";
+  const set = () => list.style.setProperty("--size", `${slider.value}px`);
+  slider.addEventListener("input", set);
+}
+
 function labelsLine(data, position) {
   const differs = data.given[position] !== data.suggested[position];
   return make(
@@ -99,17 +134,101 @@ function numbersLine(data, position) {
   return make("p", { class: "numbers" }, text);
 }
 
-// The cells of a row, short on a card and whole in the dialog; text alone needs no name above it.
-function rowBlock(columns, cells, most) {
-  const block = make("dl", { class: "row" });
-  const shown = most ? cells.slice(0, 6) : cells;
-  shown.forEach((cell, i) => {
-    const text = most && cell.length > most ? `${cell.slice(0, most)}…` : cell;
-    if (columns.length > 1) block.append(make("dt", {}, columns[i]));
-    block.append(make("dd", { dir: "auto" }, text === "" ? "–" : text));
+// Text of any length: some lines of it, and a button that shows the rest.
+function longText(text, most) {
+  if (text === "") return make("span", { class: "soft" }, "–");
+  if (!most || text.length <= most) return make("span", { class: "text", dir: "auto" }, text);
+  const shown = make("span", { class: "text", dir: "auto" }, `${text.slice(0, most)}…`);
+  const button = make("button", { type: "button", class: "more", "aria-expanded": "false" }, "more");
+  button.addEventListener("click", (event) => {
+    event.stopPropagation();
+    const open = button.getAttribute("aria-expanded") !== "true";
+    button.setAttribute("aria-expanded", String(open));
+    button.textContent = open ? "less" : "more";
+    shown.textContent = open ? text : `${text.slice(0, most)}…`;
   });
-  if (shown.length < cells.length) block.append(make("dt", { class: "more" }, `and ${cells.length - shown.length} more`));
-  return block;
+  return make("span", {}, shown, " ", button);
+}
+
+const ODD = "differs most from the most similar examples";
+
+function cellOf(data, index, column, most) {
+  const marked = (data.marks[index] || []).includes(column);
+  return marked ? make("mark", { title: ODD }, longText(data.rows[index][column], most)) : longText(data.rows[index][column], most);
+}
+
+// The list that examples are put into: of rows of a table it becomes one, with the same name.
+function exampleList(data, list, first) {
+  list.dataset.kind = data.kind;
+  list.classList.toggle("texts", data.kind === "text");
+  if (data.kind !== "table") return list;
+  const cell = (text, kind) => make("th", { scope: "col", class: kind }, text);
+  const head = make("tr", {}, ...first.map((text) => cell(text, "fixed")), ...data.columns.map((name) => cell(make("bdi", {}, name), null)));
+  const table = make("table", { id: list.id, class: "examples", "data-kind": "table" }, make("thead", {}, head), make("tbody", {}));
+  list.replaceWith(make("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "examples" }, table));
+  return table;
+}
+
+function rowCells(data, index, most = 60) {
+  const row = data.rows[index];
+  if (!row) return [make("td", { colspan: data.columns.length, class: "soft" }, "not in this file")];
+  return row.map((_, column) => make("td", { dir: "auto" }, cellOf(data, index, column, most)));
+}
+
+// An example beside those that it is compared with: columns go down, examples across.
+function besideEachOther(data, index, others, rows) {
+  const all = [index, ...others.map((one) => one.index)].filter((one) => rows[one]);
+  if (!rows[index]) return null;
+  const label = (one, i) => (i === 0 ? "this one" : `example ${one}`);
+  const marked = new Set(data.marks[index] || []);
+  const body = data.columns.map((name, column) => make(
+    "tr", {}, make("th", { scope: "row" }, make("bdi", {}, name)),
+    ...all.map((one, i) => {
+      const text = longText(rows[one][column], 400);
+      return make("td", { dir: "auto" }, i === 0 && marked.has(column) ? make("mark", { title: ODD }, text) : text);
+    }),
+  ));
+  const heads = all.map((one, i) => make("th", { scope: "col" }, label(one, i)));
+  const given = all.map((one) => make("td", {}, make("bdi", { class: "label" }, labelOf(data, one, others))));
+  return make(
+    "div", { class: "wide", tabindex: "0", role: "region", "aria-label": "column by column" },
+    make(
+      "table", { class: "beside-each-other" }, make("thead", {}, make("tr", {}, make("td", {}), ...heads)),
+      make("tbody", {}, make("tr", { class: "given" }, make("th", { scope: "row" }, "given label"), ...given), ...body),
+    ),
+  );
+}
+
+function labelOf(data, index, others) {
+  const known = others.find((one) => one.index === index);
+  return data.classes[known ? known.label : data.given[data.position.get(index)]];
+}
+
+// One sentence that says what the evidence is, and what it speaks for.
+function evidenceLine(data, position, near) {
+  const wanted = data.suggested[position];
+  const agree = near.filter((one) => one.label === wanted).length;
+  const many = near.length === 1 ? "The most similar example" : `The ${["", "", "two", "three"][near.length] || near.length} most similar examples`;
+  return make(
+    "p", { class: "hint" }, `${many} whose labels the model trusts: ${agree} of ${near.length} labelled `,
+    make("bdi", {}, data.classes[wanted]), ", as predicted.",
+  );
+}
+
+function sameLine(data, position, same) {
+  const others = same.filter((one) => one.label !== data.given[position]).length;
+  const many = same.length === 1 ? "Another example is" : `${same.length} other examples are`;
+  return make("p", { class: "hint" }, `${many} the very same; ${others ? `${others} with another label.` : "with the same label."}`);
+}
+
+// Cards of examples that stand beside another one: images or texts, with their labels.
+function besideCards(data, list, picture) {
+  return make("ul", { class: "gallery near", "data-kind": data.kind }, ...list.map((one) => make(
+    "li", {}, picture(one.index, `example ${one.index}`),
+    data.kind === "text" && data.rows[one.index] ? make("p", {}, longText(data.rows[one.index][0], 240)) : null,
+    make("p", { class: "labels" }, make("bdi", {}, data.classes[one.label])),
+    make("p", { class: "numbers" }, `example ${one.index}`),
+  )));
 }
 
 function typing(event) {

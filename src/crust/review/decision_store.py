@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import datetime
 import hashlib
+import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crust._util.foreign import check_regular, path_of
 from crust.errors import InputError, choices
-from crust.review.decisions import KINDS, Change, Conflict, Decision, StoreError, wrong
+from crust.review.decisions import KINDS, NOTE, REASON, Change, Conflict, Decision, StoreError, wrong
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Store", "run_key"]
 
 WAIT = 10.0  # seconds for another process that writes
-VERSION = 1
+VERSION = 2
 APPLICATION = 0x43525354  # "CRST": says that the file is ours
 
 SCHEMA = [
@@ -28,10 +30,12 @@ SCHEMA = [
     """CREATE TABLE decisions (
     example INTEGER PRIMARY KEY,
     version INTEGER NOT NULL,   -- rises by one with every change, undoing included
-    kind TEXT,                  -- keep, relabel, skip, or NULL where it was undone
+    kind TEXT,                  -- keep, relabel, exclude, skip, or NULL where it was undone
     label INTEGER,              -- the number of the new class, where it is relabelled
     who TEXT NOT NULL,
-    at TEXT NOT NULL
+    at TEXT NOT NULL,
+    reason TEXT,                -- why it is excluded
+    note TEXT NOT NULL DEFAULT ''
 )""",
     """CREATE TABLE events (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -44,10 +48,21 @@ SCHEMA = [
     at TEXT NOT NULL,
     undoes INTEGER,             -- the batch that this one took back
     old_kind TEXT,
-    old_label INTEGER
+    old_label INTEGER,
+    reason TEXT,
+    note TEXT NOT NULL DEFAULT '',
+    old_reason TEXT,
+    old_note TEXT NOT NULL DEFAULT ''
 )""",
     "CREATE INDEX batches ON events (batch)",
 ]
+# What version 1 had not.
+NEW_COLUMNS = [
+    ("decisions", "reason TEXT"), ("decisions", "note TEXT NOT NULL DEFAULT ''"),
+    ("events", "reason TEXT"), ("events", "note TEXT NOT NULL DEFAULT ''"),
+    ("events", "old_reason TEXT"), ("events", "old_note TEXT NOT NULL DEFAULT ''"),
+]  # fmt: skip
+NOW = "example, version, kind, label, who, at, reason, note"
 
 
 class Store:
@@ -83,6 +98,8 @@ class Store:
             raise InputError(f"there is no review in {self.path.parent}: start one with crust review", code="no-review")
         try:
             with contextlib.ExitStack() as failing:
+                if self._made():
+                    failing.callback(self._unmade)
                 # Without a cache shared between threads: every statement runs under the lock.
                 self._connection = sqlite3.connect(
                     self.path, timeout=WAIT, isolation_level=None, check_same_thread=False
@@ -97,8 +114,32 @@ class Store:
         except sqlite3.Error as error:
             if _locked(error):  # one that is in use is not to be moved away
                 raise InputError(self._sentence(error), code="store-locked") from None
+            if "full" in str(error) or "I/O" in str(error):
+                raise InputError(
+                    f"{self.path} cannot be written ({error}): make room on the disk", code="cannot-write"
+                ) from None
             what = f"{self.path} cannot be used as the database of a review ({error}): move it away"
             raise InputError(what, code="not-a-review") from None
+
+    def _made(self) -> bool:
+        """Whether the file was made now: decisions are for their owner's eyes, and SQLite's other files follow it."""
+        check_regular(path_of(self.path, "the database of a review"))
+        try:
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise InputError(
+                f"{self.path} cannot be written ({(error.strerror or str(error)).lower()}): choose another place",
+                code="cannot-write",
+            ) from None
+        return True
+
+    def _unmade(self) -> None:
+        """Nothing is left of a review that could not be begun, unless another process has begun it meanwhile."""
+        if self.path.stat().st_size == 0:
+            for end in ("", "-journal", "-wal", "-shm"):
+                self.path.with_name(f"{self.path.name}{end}").unlink(missing_ok=True)
 
     def _open(self, key: str | None) -> None:
         """Make the tables where the file is new; refuse what is not ours before anything in it is changed."""
@@ -115,6 +156,12 @@ class Store:
             raise InputError(
                 f"{self.path} is no database of a review: move it away, or name another", code="not-a-review"
             )
+        if self._one("PRAGMA user_version") == 1:
+            with _Writing(self._connection):
+                if self._one("PRAGMA user_version") == 1:  # no other process was first
+                    for name, column in NEW_COLUMNS:
+                        self._connection.execute(f"ALTER TABLE {name} ADD COLUMN {column}")
+                    self._connection.execute(f"PRAGMA user_version = {VERSION}")
         version = self._one("PRAGMA user_version")
         if version != VERSION:
             raise InputError(
@@ -130,8 +177,8 @@ class Store:
             )
         if key is not None and self._one("SELECT value FROM about WHERE name = 'audit'") != key:
             raise InputError(
-                f"{self.path} is the review of another audit: move it away to begin a new one, "
-                "or give the run that it belongs to",
+                f"{self.path} is the review of another audit, or of labels that have changed since: move it away to "
+                "begin a new one, or give what it belongs to",
                 code="other-audit",
             )
 
@@ -151,7 +198,8 @@ class Store:
             What is saved, which is on disk; what is not, since somebody else was there first; the number to undo it by.
         """
         self._check(changes)
-        return self._write([(one.example, one.version, one.kind, one.label) for one in changes], who, None)
+        wanted = [(one.example, one.version, one.kind, one.label, one.reason, one.note) for one in changes]
+        return self._write(wanted, who, None)
 
     def undo(self, batch: int, *, who: str) -> tuple[list[Decision], list[Conflict], int]:
         """Take back what was decided at once, where it is still as it was decided then.
@@ -161,7 +209,8 @@ class Store:
         """
         with self._using():
             rows = self._connection.execute(
-                "SELECT example, version, old_kind, old_label FROM events WHERE batch = ?", [batch]
+                "SELECT example, version, old_kind, old_label, old_reason, old_note FROM events WHERE batch = ?",
+                [batch],
             ).fetchall()
             undone = self._one("SELECT count(*) FROM events WHERE undoes = ?", [batch])
         if not rows:
@@ -173,9 +222,7 @@ class Store:
     def decisions(self) -> list[Decision]:
         """All that is decided now, by example."""
         with self._using():
-            rows = self._connection.execute(
-                "SELECT example, version, kind, label, who, at FROM decisions ORDER BY example"
-            ).fetchall()
+            rows = self._connection.execute(f"SELECT {NOW} FROM decisions ORDER BY example").fetchall()
         return [self._decision(row) for row in rows]
 
     def changes(self, since: int) -> tuple[list[Decision], int]:
@@ -183,7 +230,7 @@ class Store:
         with self._using():
             last = self._one("SELECT coalesce(max(number), 0) FROM events")
             rows = self._connection.execute(
-                "SELECT example, version, kind, label, who, at FROM decisions "
+                f"SELECT {NOW} FROM decisions "
                 "WHERE example IN (SELECT example FROM events WHERE number > ?) ORDER BY example",
                 [since],
             ).fetchall()
@@ -200,44 +247,48 @@ class Store:
         return [batch for (batch,) in reversed(rows)]
 
     def _write(
-        self, wanted: Sequence[tuple[int, int, str | None, int | None]], who: str, undoes: int | None
+        self,
+        wanted: Sequence[tuple[int, int, str | None, int | None, str | None, str | None]],
+        who: str,
+        undoes: int | None,
     ) -> tuple[list[Decision], list[Conflict], int]:
         at = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         saved, conflicts = [], []
         with self._using(), _Writing(self._connection):
             batch = self._one("SELECT coalesce(max(batch), 0) + 1 FROM events")
-            for example, version, kind, label in wanted:
-                row = self._connection.execute(
-                    "SELECT example, version, kind, label, who, at FROM decisions WHERE example = ?", [example]
-                ).fetchone()
+            for example, version, kind, label, reason, note in wanted:
+                row = self._connection.execute(f"SELECT {NOW} FROM decisions WHERE example = ?", [example]).fetchone()
                 now = None if row is None else self._decision(row)
                 if (now.version if now else 0) != version:
                     conflicts.append(Conflict(example, version, now))
                     continue
+                old = now or Decision(example, 0, None, None, who, at)
+                text = old.note if note is None else note
                 # What an undone one brings back comes from the database too.
-                new = self._decision((example, version + 1, kind, label, who, at))
-                self._connection.execute(
-                    "INSERT OR REPLACE INTO decisions VALUES (:example, :version, :kind, :label, :who, :at)", vars(new)
-                )
-                self._connection.execute(
-                    "INSERT INTO events (batch, example, version, kind, label, who, at, undoes, old_kind, old_label) "
-                    "VALUES (:batch, :example, :version, :kind, :label, :who, :at, :undoes, :old_kind, :old_label)",
-                    {
-                        **vars(new),
-                        "batch": batch,
-                        "undoes": undoes,
-                        "old_kind": now.kind if now else None,
-                        "old_label": now.label if now else None,
-                    },
-                )
+                new = self._decision((example, version + 1, kind, label, who, at, reason, text))
+                self._insert("INSERT OR REPLACE INTO decisions", vars(new))
+                before = {"old_kind": old.kind, "old_label": old.label, "old_reason": old.reason, "old_note": old.note}
+                self._insert("INSERT INTO events", {**vars(new), "batch": batch, "undoes": undoes, **before})
                 saved.append(new)
         return saved, conflicts, batch
+
+    def _insert(self, into: str, values: dict[str, Any]) -> None:
+        marks = ", ".join("?" * len(values))
+        self._connection.execute(f"{into} ({', '.join(values)}) VALUES ({marks})", list(values.values()))
 
     def _check(self, changes: Sequence[Change]) -> None:
         if not changes:
             raise InputError("no example is chosen: choose at least one", code="nothing-chosen")
         for one in changes:
-            choices(one.kind, KINDS, "decision")
+            if one.kind is not None:
+                choices(one.kind, KINDS, "decision")
+            elif one.note is None:
+                raise InputError("nothing is decided and nothing is noted: do one of both", code="nothing-chosen")
+            if one.reason is not None and one.kind != "exclude":
+                raise InputError("a reason belongs to exclude and to nothing else: give it there only", code="reason")
+            for text, most, what in ((one.reason, REASON, "reason"), (one.note, NOTE, "note")):
+                if text is not None and (len(text) > most or "\0" in text):
+                    raise InputError(f"a {what} has at most {most:,} letters: shorten it", code="long-note")
             if (one.label is None) == (one.kind == "relabel"):
                 raise InputError(
                     "a label belongs to relabel and to nothing else: give it there only", code="label-without-relabel"

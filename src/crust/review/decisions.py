@@ -8,7 +8,8 @@ from typing import Any
 
 from crust.errors import CrustError
 
-KINDS = ("keep", "relabel", "skip")
+KINDS = ("keep", "relabel", "exclude", "skip")
+REASON, NOTE = 100, 2000  # letters at most
 
 
 class StoreError(CrustError):
@@ -27,10 +28,12 @@ class Decision:
     Args:
         example: its index.
         version: how often it was changed.
-        kind: `keep`, `relabel`, `skip`, or None where the last decision was undone.
+        kind: `keep`, `relabel`, `exclude`, `skip`, or None where nothing is decided: it was undone, or only noted.
         label: the number of the new class, where it is relabelled.
         who: decided it.
         at: when, in UTC.
+        reason: why it is excluded, such as "no class fits".
+        note: what somebody has written beside it.
 
     Example:
         >>> Decision(7, 1, "keep", None, "first", "2026-01-01T12:00:00Z").plain()["kind"]
@@ -43,6 +46,8 @@ class Decision:
     label: int | None
     who: str
     at: str
+    reason: str | None = None
+    note: str = ""
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
@@ -75,8 +80,10 @@ class Change:
     Args:
         example: its index.
         version: the one that it is made on; 0 where nothing was decided. Another one is not written over.
-        kind: `keep`, `relabel` or `skip`.
+        kind: `keep`, `relabel`, `exclude`, `skip`, or None for a note alone.
         label: the number of the new class, where it is relabelled.
+        reason: why it is excluded.
+        note: to stand beside it; None leaves the one that is there.
 
     Example:
         >>> Change(7, 0, "relabel", 3).label
@@ -85,8 +92,10 @@ class Change:
 
     example: int
     version: int
-    kind: str
+    kind: str | None
     label: int | None = None
+    reason: str | None = None
+    note: str | None = None
 
 
 def wrong(one: Any, examples: Collection[int] | None, classes: int | None) -> str | None:
@@ -105,6 +114,10 @@ def wrong(one: Any, examples: Collection[int] | None, classes: int | None) -> st
         return f"{about} with a label, {one.label!r}, that does not belong there"
     if one.kind == "relabel" and not _is_class(one.label, classes):
         return f"{about} with the class number {one.label!r}, which this audit does not have"
+    if not isinstance(one.note, str) or not (
+        one.reason is None or (isinstance(one.reason, str) and one.kind == "exclude")
+    ):
+        return f"{about} with a reason or a note that does not belong there"
     if not (isinstance(one.version, int) and isinstance(one.who, str) and isinstance(one.at, str)):
         return f"{about} without a version, a name or a time"
     return None

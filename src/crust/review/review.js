@@ -2,16 +2,21 @@
 (async () => {
   const SIZE = 24;
   const LOOK = 2500; // milliseconds between looks for what other windows have done
-  const grid = find("grid");
+  const REASONS = ["no class fits", "unreadable", "a duplicate", "not of this data"];
+  let grid = find("grid"); // the list itself; of a table its body
   const picker = find("picker");
-  const wanted = { what: "suspects", given: -1, suggested: -1, differs: false, least: 0, search: "", sort: "error_score" };
+  const wanted = { what: "issues", given: -1, suggested: -1, search: "", sort: "error_score", picked: null };
   const decisions = new Map(); // by the example's index, as they are on disk
   const busy = new Set(); // indices that are on their way to the disk
   const disputed = new Map(); // by index: what this window wanted, and was not saved
   const unsaved = new Map(); // by index: what this window wanted, where saving failed
   const selected = new Set(); // positions
+  const noted = new Map(); // by index: the version that a note of this window has made
   const suspects = new Set(); // indices
+  const rows = new Map(); // of a table or texts, by index, as far as they were asked for
   let undoable = []; // { batch, indices, undoing }, the newest last; without a batch until it is saved
+  let ended = false;
+  let map = null;
   let queue = Promise.resolve(); // saving and undoing go one after another, in the order of the keys
   let last = 0;
   let data = null;
@@ -58,19 +63,15 @@
     return known !== undefined && known.kind !== null;
   }
 
-  function suspect(position) {
-    if (data.least !== null) return data.error_score[position] >= data.least && data.error_score[position] <= data.scale;
-    return data.given[position] !== data.suggested[position];
-  }
-
   function apply() {
+    const known = (position) => decisions.get(data.index[position]);
     const fits = {
-      suspects: suspect,
-      open: (position) => suspect(position) && !decided(position),
+      open: (position) => data.issue[position] && !decided(position),
       decided,
-      all: () => true,
+      excluded: (position) => decided(position) && known(position).kind === "exclude",
+      noted: (position) => known(position) !== undefined && known(position).note !== "",
     }[wanted.what];
-    found = chosen(data, wanted).filter(fits);
+    found = fits ? chosen(data, wanted).filter(fits) : chosen(data, wanted);
     page = 0;
     current = 0;
     selected.clear();
@@ -83,7 +84,7 @@
     find("back").disabled = page === 0;
     find("next").disabled = page >= pages() - 1;
     find("count").textContent = found.length
-      ? `${found.length.toLocaleString("en")} ${found.length === 1 ? "example" : "examples"}, lowest label quality first`
+      ? `${count(found.length)} ${found.length === 1 ? "example" : "examples"}, ${find("sort").selectedOptions[0].textContent}`
       : "Nothing to show here.";
     mark();
     progress();
@@ -94,8 +95,10 @@
     for (const [index, known] of decisions) {
       if (known.kind !== null && suspects.has(index)) done += 1;
     }
-    const words = `${done.toLocaleString("en")} of ${suspects.size.toLocaleString("en")} suspects decided; you are `;
+    const words = `${count(done)} of ${count(suspects.size)} suspects decided, ${count(suspects.size - done)} left; you are `;
     find("progress").replaceChildren(words, make("bdi", {}, data.who));
+    find("bar").max = Math.max(1, suspects.size);
+    find("bar").value = done;
     find("undo").disabled = undoable.every((one) => one.undoing);
   }
 
@@ -109,24 +112,34 @@
   function card(position, place) {
     const index = data.index[position];
     const row = data.rows[index];
+    const about = { "data-place": place, "data-index": index, tabindex: "-1" };
+    const state = (tag) => make(tag, { class: "state" });
+    if (data.kind === "table") {
+      return make(
+        "tr", about, make("th", { scope: "row", class: "fixed" }, nameLine(data, position, "span")),
+        make("td", { class: "fixed" }, labelsLine(data, position)), make("td", { class: "fixed number" }, quality(data, position)),
+        state("td"), ...rowCells(data, index),
+      );
+    }
+    const numbers = make("p", { class: "numbers" }, `label quality ${quality(data, position)}`);
+    if (data.kind === "text") {
+      const head = make("div", { class: "head" }, nameLine(data, position), labelsLine(data, position), numbers, state("p"));
+      const text = row && row[0].length > 320 ? `${row[0].slice(0, 320)}…` : row ? row[0] : "";
+      return make("li", { role: "option", ...about }, head, make("p", { class: "words text", dir: "auto" }, text));
+    }
     return make(
-      "li", { role: "option", "data-place": place, "data-index": index, tabindex: "-1" },
+      "li", { role: "option", ...about },
       picture(index, `${nameOf(data, position)}, labelled ${data.classes[data.given[position]]}`),
-      row ? rowBlock(data.columns, row, 120) : null,
-      labelsLine(data, position),
-      make("p", { class: "numbers" }, `label quality ${quality(data, position)}`),
-      make("p", { class: "name", dir: "auto" }, nameOf(data, position)),
-      make("p", { class: "state" }),
+      labelsLine(data, position), numbers, nameLine(data, position), state("p"),
     );
   }
 
   function stateText(index) {
     if (busy.has(index)) return ["saving …"];
-    const failed = unsaved.has(index) ? [make("span", { class: "alarm" }, "not saved: ", ...words(...unsaved.get(index).slice(2)))] : [];
+    const failed = unsaved.has(index) ? [make("span", { class: "alarm" }, "not saved: ", ...words(...unsaved.get(index).slice(2, 5)))] : [];
     const known = decisions.get(index);
     if (known === undefined || known.kind === null) return failed;
-    const what = known.kind === "relabel" ? ["now ", make("bdi", {}, data.classes[known.label])]
-      : [known.kind === "keep" ? "kept" : "skipped"];
+    const what = known.kind === "relabel" ? ["now ", make("bdi", {}, data.classes[known.label])] : words(known.kind, null, known.reason);
     const who = make("span", { class: "who" }, " by ", make("bdi", {}, known.who), ` ${clock(known.at)}`);
     return [...failed, failed.length ? ", " : "", ...what, who];
   }
@@ -145,7 +158,7 @@
       const known = decisions.get(index);
       element.querySelector(".state").replaceChildren(...stateText(index));
       element.className = [
-        known && known.kind ? `done ${known.kind}` : "",
+        "item", known && known.kind ? `done ${known.kind}` : "",
         selected.has(position) ? "selected" : "",
         Number(element.dataset.place) === current ? "current" : "",
         disputed.has(index) ? "disputed" : "",
@@ -156,7 +169,7 @@
     }
     const count = selected.size;
     find("selected").textContent = count ? `${count} selected` : "";
-    for (const id of ["take", "keep", "other", "skip"]) find(id).disabled = found.length === 0;
+    for (const id of ["take", "keep", "other", "exclude", "skip"]) find(id).disabled = found.length === 0;
     aside();
   }
 
@@ -164,43 +177,78 @@
   function aside() {
     const position = part()[current];
     const panel = find("panel");
+    find("judge").hidden = position === undefined;
     if (position === undefined) {
-      panel.replaceChildren();
+      find("example").replaceChildren();
+      find("evidence").replaceChildren();
       panel.dataset.index = "";
       return;
     }
     const index = data.index[position];
+    markLabels(position);
     if (panel.dataset.index === String(index)) return;
     panel.dataset.index = index;
+    const known = decisions.get(index);
+    find("note").value = known ? known.note : "";
     const row = make("div", {});
-    panel.replaceChildren(
-      make("h2", { dir: "auto" }, nameOf(data, position)),
-      picture(index, nameOf(data, position)) || "", labelsLine(data, position), numbersLine(data, position), row, near(index) || "",
+    const near = data.evidence[index] || [];
+    const same = data.same[index] || [];
+    find("example").replaceChildren(
+      nameLine(data, position, "h2"), picture(index, nameOf(data, position)) || "",
+      data.kind === "text" ? row : "", labelsLine(data, position), numbersLine(data, position),
     );
-    if (data.looks === "rows") fillRow(row, index, panel);
+    const cards = (list) => (data.kind === "images" || data.kind === "text" ? besideCards({ ...data, rows: Object.fromEntries(rows) }, list, picture) : "");
+    const draw = () => {
+      const all = Object.fromEntries(rows);
+      if (data.kind === "text" && rows.has(index)) row.replaceChildren(make("p", { class: "text", dir: "auto", tabindex: "0" }, rows.get(index)[0]));
+      find("evidence").replaceChildren(
+        near.length ? make("h3", {}, "Evidence") : "", near.length ? evidenceLine(data, position, near) : "",
+        data.kind === "table" ? besideEachOther(data, index, near, all) || "" : near.length ? cards(near) : "",
+        same.length ? make("h3", {}, "Duplicates, side by side") : "", same.length ? sameLine(data, position, same) : "",
+        same.length && data.kind === "table" ? besideEachOther(data, index, same, all) || "" : same.length ? cards(same) : "",
+      );
+    };
+    draw();
+    if (data.kind !== "images") fetchRows([index, ...near.map((one) => one.index), ...same.map((one) => one.index)], () => { if (panel.dataset.index === String(index)) draw(); });
+    panel.scrollTop = 0;
   }
 
-  async function fillRow(place, index, panel) {
+  async function fetchRows(indices, then) {
+    const missing = [...new Set(indices)].filter((one) => !rows.has(one));
     try {
-      const cells = (await ask(`row/${index}`)).row;
-      if (cells && panel.dataset.index === String(index)) place.replaceChildren(rowBlock(data.columns, cells, 0));
+      for (const one of missing) {
+        const cells = data.rows[one] || (await ask(`row/${one}`)).row;
+        if (cells) rows.set(one, cells);
+      }
+      if (missing.length) then();
     } catch (error) {
-      place.replaceChildren(make("p", { class: "missing" }, error.message));
+      find("evidence").replaceChildren(make("p", { class: "missing" }, error.message));
     }
   }
 
-  function near(index) {
-    const medoids = data.evidence[index];
-    if (!medoids || !medoids.length) return null;
-    const list = make("ul", { class: "gallery near" });
-    for (const one of medoids) {
-      const row = data.rows[one.index];
-      list.append(make(
-        "li", {}, picture(one.index, `example ${one.index}`), row ? rowBlock(data.columns, row, 80) : null,
-        make("p", { class: "labels" }, make("bdi", {}, data.classes[one.label])),
-      ));
+  // Classes by key, 1 to 9 and then 0: digits by themselves, else all classes in their order, or those given most.
+  function numbered() {
+    const all = data.classes.map((_, number) => number);
+    if (data.classes.every((name) => /^[0-9]$/.test(name))) {
+      const keys = new Array(10).fill(undefined);
+      all.forEach((number) => { keys[(Number(data.classes[number]) + 9) % 10] = number; });
+      return keys;
     }
-    return make("div", {}, make("h3", {}, "Nearest medoids, with their labels"), list);
+    const sums = all.map(() => 0);
+    data.given.forEach((number) => { sums[number] += 1; });
+    return all.length <= 10 ? all : all.sort((a, b) => sums[b] - sums[a] || a - b).slice(0, 9);
+  }
+
+  function markLabels(position) {
+    const known = decisions.get(data.index[position]);
+    const now = known && known.kind === "relabel" ? known.label : known && known.kind === "keep" ? data.given[position] : -1;
+    for (const button of find("labels").children) {
+      const number = Number(button.dataset.class);
+      button.className = [
+        number === data.given[position] ? "given" : "", number === data.suggested[position] ? "suggested" : "", number === now ? "now" : "",
+      ].filter(Boolean).join(" ");
+      button.setAttribute("aria-pressed", String(number === now));
+    }
   }
 
   function move(to) {
@@ -220,10 +268,12 @@
     current = place;
     draw();
     window.scrollTo(0, 0);
+    find("grid").scrollLeft = 0;
     move(Math.min(place, part().length - 1));
   }
 
   function columns() {
+    if (data.kind !== "images") return 1;
     return window.getComputedStyle(grid).gridTemplateColumns.split(" ").length;
   }
 
@@ -269,6 +319,9 @@
     undoable.push(made);
     hold(indices);
     return inTurn(async () => {
+      for (const change of changes) {
+        if (noted.get(change[0]) === change[1] + 1) change[1] += 1; // a note of one's own, saved since the key, is no conflict
+      }
       try {
         const answer = await ask("decide", { changes });
         take(answer, new Map(changes.map((change) => [change[0], change])));
@@ -317,8 +370,9 @@
     if (answer.conflicts && answer.conflicts.length) dispute();
   }
 
-  function words(kind, label) {
+  function words(kind, label, reason) {
     if (kind === null) return ["undecided"];
+    if (kind === "exclude") return [`excluded${reason ? `: ${reason}` : ""}`];
     return kind === "relabel" ? ["“", make("bdi", {}, data.classes[label]), "”"] : [kind === "keep" ? "kept" : "skipped"];
   }
 
@@ -326,9 +380,9 @@
     const lines = [...disputed].map(([index, mine]) => {
       const now = decisions.get(index);
       return make(
-        "li", {}, `Example ${index} is `, ...words(now ? now.kind : null, now ? now.label : null),
+        "li", {}, `Example ${index} is `, ...words(now ? now.kind : null, now ? now.label : null, now ? now.reason : null),
         ...(now ? [" by ", make("bdi", {}, now.who), ` ${clock(now.at)}`] : []),
-        mine ? ", and your " : ", and was not undone", ...(mine ? [...words(mine[2], mine[3]), " was not saved"] : []),
+        mine ? ", and your " : ", and was not undone", ...(mine ? [...words(mine[2], mine[3], mine[4]), " was not saved"] : []),
       );
     });
     const theirs = make("button", { type: "button", id: "theirs" }, "leave it so");
@@ -337,7 +391,7 @@
     ours.addEventListener("click", () => {
       const again = [...disputed].filter(([, mine]) => mine).map(([index, mine]) => {
         const now = decisions.get(index);
-        return [index, now ? now.version : 0, mine[2], mine[3]];
+        return [index, now ? now.version : 0, ...mine.slice(2)];
       });
       disputed.clear();
       say(null);
@@ -426,9 +480,95 @@
   }
 
   function relabel(number) {
-    picker.close();
+    if (picker.open) picker.close();
+    if (number === undefined) return;
     decide((position) => (number === data.given[position] ? ["keep", null] : ["relabel", number]));
   }
+
+  // --- exclude, and notes
+
+  function exclude(reason) {
+    find("why").close();
+    decide(() => ["exclude", null, reason]);
+  }
+
+  function askWhy() {
+    if (targets().length) find("why").showModal();
+  }
+
+  REASONS.forEach((reason, i) => {
+    const button = make("button", { type: "button" }, make("kbd", {}, i + 1), ` ${reason}`);
+    button.addEventListener("click", () => exclude(reason));
+    find("reasons").append(make("li", {}, button));
+  });
+  find("why").addEventListener("keydown", (event) => {
+    const reason = REASONS[Number(event.key) - 1];
+    if (reason === undefined || event.repeat) return;
+    event.preventDefault();
+    event.stopPropagation();
+    exclude(reason);
+  });
+
+  // A note is kept beside whatever is decided, and can stand alone; in its turn, for the version that is there then.
+  function saveNote() {
+    const index = Number(find("panel").dataset.index);
+    const text = find("note").value;
+    if (find("panel").dataset.index === "" || text === (decisions.get(index) || { note: "" }).note) return;
+    inTurn(async () => {
+      const known = decisions.get(index) || { version: 0, kind: null, label: null, reason: null };
+      const change = [index, known.version, known.kind, known.label, known.reason, text];
+      try {
+        const answer = await ask("decide", { changes: [change] });
+        take(answer, new Map([[index, change]]));
+        if (answer.decisions.length) noted.set(index, answer.decisions[0].version);
+      } catch (error) {
+        say(`The note is not saved. ${error.message}`);
+      }
+      mark();
+    });
+  }
+
+  find("note").addEventListener("change", saveNote);
+  find("note").addEventListener("keydown", (event) => {
+    if (event.key === "Escape" || (event.key === "Enter" && !event.shiftKey)) {
+      event.preventDefault();
+      event.target.blur();
+      move(current);
+    }
+  });
+
+  // --- the end
+
+  async function finish() {
+    await queue;
+    const sums = { keep: 0, relabel: 0, exclude: 0, skip: 0 };
+    let noted = 0;
+    for (const known of decisions.values()) {
+      if (known.kind !== null) sums[known.kind] += 1;
+      if (known.note) noted += 1;
+    }
+    const left = [...suspects].filter((index) => !(decisions.get(index) || { kind: null }).kind).length;
+    const lines = [["kept", sums.keep], ["new labels", sums.relabel], ["excluded", sums.exclude], ["skipped", sums.skip], ["with a note", noted], ["suspects left", left]];
+    find("sums").replaceChildren(...lines.flatMap(([name, number]) => [make("dt", {}, name), make("dd", {}, count(number))]));
+    find("commands").textContent = data.next.join("\n");
+    find("then").hidden = find("commands").hidden = data.next.length === 0;
+    find("finished").showModal();
+  }
+
+  find("finish").addEventListener("click", finish);
+  find("go-on").addEventListener("click", () => find("finished").close());
+  find("end").addEventListener("click", async () => {
+    try {
+      await ask("finish", {});
+      ended = true;
+      find("end").disabled = true;
+      find("end").textContent = "ended: this window can be closed";
+      find("go-on").hidden = true;
+    } catch (error) {
+      find("finished").close();
+      say(error.message);
+    }
+  });
 
   find("wanted").addEventListener("input", listClasses);
   find("wanted").addEventListener("keydown", (event) => {
@@ -455,17 +595,20 @@
     mark();
   }
 
+  let numbers = [];
   const KEYS = {
     Enter: () => decide(suggestion),
     k: () => decide(() => ["keep", null]),
     r: pick,
+    x: askWhy,
     s: () => decide(() => ["skip", null]),
+    t: () => { document.body.classList.add("reading"); find("note").focus(); },
     u: undo,
     n: () => turn(page + 1, 0),
     p: () => turn(page - 1, 0),
     " ": () => part().length && select(part()[current]),
     a: () => { part().forEach((position) => selected.add(position)); mark(); },
-    Escape: () => { selected.clear(); mark(); },
+    Escape: () => { document.body.classList.remove("reading"); selected.clear(); mark(); },
     "/": () => find("search").focus(),
     ArrowRight: () => (current + 1 < part().length ? move(current + 1) : turn(page + 1, 0)),
     ArrowLeft: () => (current > 0 ? move(current - 1) : turn(page - 1, SIZE - 1)),
@@ -482,9 +625,10 @@
       move(current);
       return;
     }
-    if (picker.open || typing(event)) return;
+    if (document.querySelector("dialog[open]") || typing(event)) return;
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-    const act = KEYS[key];
+    const digit = /^[0-9]$/.test(key) ? numbers[(Number(key) + 9) % 10] : undefined;
+    const act = digit === undefined ? KEYS[key] : () => relabel(digit);
     if (!act) return;
     // A key that is held down moves on, but decides once; on a button too, which Enter would press again and again.
     const held = event.repeat && !MOVES.has(key);
@@ -499,38 +643,68 @@
     } else act();
   });
 
-  grid.addEventListener("click", (event) => {
-    const element = event.target.closest("li[data-place]");
-    if (!element) return;
+  document.querySelector("main").addEventListener("click", (event) => {
+    const element = event.target.closest("#grid [data-place]");
+    if (!element || event.target.closest(".more")) return;
     const place = Number(element.dataset.place);
     if (event.shiftKey) {
       for (let i = Math.min(place, current); i <= Math.max(place, current); i += 1) selected.add(part()[i]);
     } else if (event.ctrlKey || event.metaKey) select(part()[place]);
+    else document.body.classList.add("reading"); // where the details open over the list
     move(place);
   });
+  find("close-panel").addEventListener("click", () => { document.body.classList.remove("reading"); move(current); });
 
   find("take").addEventListener("click", () => decide(suggestion));
   find("keep").addEventListener("click", () => decide(() => ["keep", null]));
+  find("exclude").addEventListener("click", askWhy);
   find("skip").addEventListener("click", () => decide(() => ["skip", null]));
   find("other").addEventListener("click", pick);
   find("undo").addEventListener("click", undo);
   find("back").addEventListener("click", () => turn(page - 1, 0));
   find("next").addEventListener("click", () => turn(page + 1, 0));
-  find("filters").addEventListener("submit", (event) => event.preventDefault());
-  for (const name of ["what", "given", "suggested"]) {
-    find(name).addEventListener("change", (event) => {
-      wanted[name] = name === "what" ? event.target.value : Number(event.target.value);
-      apply();
-    });
-  }
-  let waiting = 0;
-  find("search").addEventListener("input", (event) => {
-    window.clearTimeout(waiting);
-    waiting = window.setTimeout(() => { wanted.search = event.target.value; apply(); }, 120);
+  find("labels").addEventListener("click", (event) => {
+    const button = event.target.closest("button[data-class]");
+    if (button) relabel(Number(button.dataset.class));
+  });
+  listenToFilters(wanted, apply);
+
+  // The map is laid out when it is first asked for.
+  find("show-map").addEventListener("click", async () => {
+    const place = find("map");
+    const open = place.hidden;
+    place.hidden = !open;
+    find("show-map").setAttribute("aria-expanded", String(open));
+    if (!open || map) return;
+    map = {};
+    place.replaceChildren(make("p", { class: "hint", role: "status" }, "The map is being laid out …"));
+    try {
+      const answer = await ask("map");
+      if (answer.xy === null) {
+        place.replaceChildren(make("p", { class: "hint" }, "There are neither features nor probabilities to lay a map out from."));
+        return;
+      }
+      data.xy = unpack(answer.xy, Uint16Array);
+      const root = mapPanel(answer.source);
+      place.replaceChildren(root);
+      map = startMap(data, root, {
+        shown: (position) => make("div", {}, picture(data.index[position], "") || "", nameLine(data, position), labelsLine(data, position)),
+        select: (picked) => {
+          wanted.picked = picked;
+          if (picked) Object.assign(wanted, { what: "all", given: -1, suggested: -1, search: "" });
+          for (const name of ["what", "given", "suggested", "search"]) find(name).value = wanted[name];
+          apply();
+        },
+      });
+    } catch (error) {
+      map = null;
+      place.replaceChildren(make("p", { class: "missing" }, error.message));
+    }
   });
 
   // What other windows have done shows here too.
   async function look() {
+    if (ended) return;
     if (!document.hidden) {
       try {
         const answer = await ask(`changes/${last}`);
@@ -560,9 +734,22 @@
     say(error.message);
     return;
   }
-  grid.classList.toggle("rows", data.columns.length > 0);
-  for (let i = 0; i < data.count; i += 1) if (suspect(i)) suspects.add(data.index[i]);
+  if (data.without) say(`Without pictures or rows: ${data.without}`);
+  const list = exampleList(data, grid, ["example", "given → predicted", "quality", "decision"]);
+  if (data.kind === "table") {
+    list.setAttribute("role", "grid");
+    list.setAttribute("aria-multiselectable", "true");
+    list.setAttribute("aria-label", "examples");
+    grid = list.tBodies[0];
+  }
+  sizeSlider(list);
+  for (let i = 0; i < data.count; i += 1) if (data.issue[i]) suspects.add(data.index[i]);
   for (const name of ["given", "suggested"]) fillClasses(find(name), data, "any");
+  numbers = numbered();
+  find("labels").append(...[...numbers.keys()].filter((i) => numbers[i] !== undefined).map((i) => make(
+    "button", { type: "button", "data-class": numbers[i] },
+    ...(data.classes[numbers[i]] === String((i + 1) % 10) ? [] : [make("kbd", {}, (i + 1) % 10), " "]), make("bdi", {}, data.classes[numbers[i]]),
+  )));
   // Begin where the last session ended: at the first suspect that is not decided.
   apply();
   const start = found.findIndex((position) => !decided(position));

@@ -8,14 +8,19 @@ import json
 import logging
 import os
 import secrets
+import threading
 from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from crust.audit.audit_tables import suspects
 from crust.audit.reliability import warning_of
 from crust.errors import CrustError, InputError
 from crust.report.document import as_json, read_together
-from crust.report.payload import SCALE, pack
+from crust.report.payload import MOST, pack, packed_points, worst_first
 from crust.report.previews import Looks, picture_bytes
 from crust.review.decision_store import Store
 from crust.review.decisions import Change, Conflict, Decision, StoreError
@@ -67,7 +72,10 @@ class ReviewServer(ThreadingHTTPServer):
         who: decides in this server.
         port: 0 takes one that is free.
         name: what is reviewed.
-        least: the error score from which on a label is a suspect; None: where another one is suggested.
+        least: the error score from which on a label is a suspect; None: those that the audit calls label issues.
+        points: lays out the map: where the examples lie, from 0 to 1, and from what; None where that cannot be.
+        next_steps: the commands that follow, for the end.
+        without: why the examples are not shown, where they are not.
 
     Example:
         >>> import tempfile, pandas as pd
@@ -96,15 +104,22 @@ class ReviewServer(ThreadingHTTPServer):
         port: int = 0,
         name: str = "",
         least: float | None = None,
+        points: Callable[[], tuple[NDArray[np.floating], str] | None] | None = None,
+        next_steps: Sequence[str] = (),
+        without: str | None = None,
     ):
-        self.looks, self.who = looks, who
+        self.looks, self.who, self.without = looks, who, without
+        self.finished = False  # by the page, not by the terminal
+        self._points, self._map, self._mapping = points, b"", threading.Lock()
+        self._order = worst_first(table.assign(row=np.arange(len(table))))["row"].to_numpy()[:MOST]
         self.token = secrets.token_urlsafe(24)
         self.indices = frozenset(table["index"].tolist())
         # Images are asked for one by one; rows are in the page already, to be searched.
-        packed = pack(table, classes, looks if looks is not None and looks.columns else None)
-        packed["warning"] = warning_of(table)
-        packed["least"] = None if least is None else round(least * SCALE)
-        self.files = _files(packed, who, name, looks)
+        listed = suspects(table, None if least is None else {"cut": {"threshold": least}})
+        packed = pack(table, classes, looks if looks is not None and looks.columns else None, listed=listed)
+        self.files = _files(
+            {**packed, "next": list(next_steps), "without": without, "warning": warning_of(table)}, who, name, looks
+        )
         try:
             super().__init__((ADDRESS, port), _Handler)
         except OSError as error:
@@ -134,6 +149,20 @@ class ReviewServer(ThreadingHTTPServer):
         """What to open; whoever has it may review."""
         return f"http://{ADDRESS}:{self.port}/{self.token}/"
 
+    def map(self) -> bytes:
+        """Where the examples lie, in the order of the page's data; laid out the first time that it is asked for."""
+        with self._mapping:
+            if not self._map:
+                found = None if self._points is None else self._points()
+                xy = None if found is None else packed_points(found[0][self._order])
+                self._map = _json({"xy": xy, "source": None if found is None else found[1]})
+            return self._map
+
+    def finish(self) -> None:
+        """End `serve_forever`, from one of its own requests."""
+        self.finished = True
+        threading.Thread(target=self.shutdown, daemon=True).start()
+
     def hosts(self) -> tuple[str, str]:
         """The only names that requests may call it by: another one is somebody else's page in disguise."""
         return f"{ADDRESS}:{self.port}", f"localhost:{self.port}"
@@ -146,12 +175,16 @@ class ReviewServer(ThreadingHTTPServer):
 def _files(packed: dict[str, Any], who: str, name: str, looks: Looks | None) -> dict[str, tuple[bytes, str]]:
     """All that is served as it is, by name: what comes with crust, and beside it the data."""
     kind = "none" if looks is None else "rows" if looks.columns else "images"
+    script = read_together("report/shared.js", "report/map.js", "review/review.js")
     style = read_together("report/style.css", "report/report.css", "review/review.css")
     return {
         "": (read_together("review/review.html").encode(), "text/html; charset=utf-8"),
         "icon.svg": (read_together("review/icon.svg").encode(), "image/svg+xml"),
         "style.css": (style.encode(), "text/css; charset=utf-8"),
-        "review.js": (read_together("report/shared.js", "review/review.js").encode(), "text/javascript; charset=utf-8"),
+        "review.js": (
+            script.encode(),
+            "text/javascript; charset=utf-8",
+        ),
         "data": (as_json({**packed, "who": who, "name": name, "looks": kind}).encode(), "application/json"),
     }
 
@@ -217,6 +250,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._state(decisions, last, undoable=server.store.undoable(server.who))
         if path[0] == "changes" and len(path) == 2:
             return self._state(*server.store.changes(_number(path[1])))
+        if path == ["map"]:
+            return server.map(), "application/json"
         if path[0] == "image" and len(path) == 2:
             return self._image(self._index(path[1]))
         if path[0] == "row" and len(path) == 2:
@@ -233,6 +268,9 @@ class _Handler(BaseHTTPRequestHandler):
             if not _whole(body.get("batch")):
                 raise Refused(400, "name the number of what shall be undone")
             saved, conflicts, batch = store.undo(body["batch"], who=who)
+        elif path == ["finish"]:
+            self.server.finish()
+            return _json({}), "application/json"
         else:
             raise Refused(404, "there is nothing here")
         return self._state(saved, conflicts=conflicts, batch=batch)
@@ -325,15 +363,21 @@ def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53
 
 
+def _sound(one: Change) -> bool:
+    """Whether what came as JSON has the types of a decision."""
+    texts = (one.kind, one.reason, one.note)
+    label = one.label is None or _whole(one.label)
+    return _whole(one.example) and _whole(one.version) and label and all(t is None or isinstance(t, str) for t in texts)
+
+
 def _changes(found: Any) -> list[Change]:
     """What a page wants decided: example, version, kind and label of each."""
-    lists = found if isinstance(found, list) and all(isinstance(one, list) and len(one) == 4 for one in found) else None
-    if lists is None or not all(
-        _whole(example) and _whole(version) and isinstance(kind, str) and (label is None or _whole(label))
-        for example, version, kind, label in lists
-    ):
-        raise Refused(400, "a decision names an example, its version, a kind and a label or none")
+    lists = (
+        found if isinstance(found, list) and all(isinstance(one, list) and 4 <= len(one) <= 6 for one in found) else []
+    )
     changes = [Change(*one) for one in lists]
+    if not isinstance(found, list) or len(changes) < len(found) or not all(map(_sound, changes)):
+        raise Refused(400, "a decision names an example, its version, a kind and a label or none")
     if len({one.example for one in changes}) < len(changes):
         raise Refused(400, "every example is decided once")
     return changes

@@ -15,7 +15,7 @@ from torch import nn
 
 from crust._util import seeding
 from crust.data import Examples, hold_out
-from crust.errors import InputError
+from crust.errors import InputError, choices
 from crust.methods import METHODS
 from crust.models import build_model
 from crust.runs.data import examples_of_spec, load_data, options_of, with_labels
@@ -38,13 +38,7 @@ class Choice:
 
 
 class Reopened:
-    """A finished run, or one that is still going on.
-
-    Args:
-        folder: the run's folder.
-        train: the training examples with the labels that the run was given, as it was given them.
-        truth: the true labels as numbers, where they are known.
-    """
+    """A run, finished or still going on, with its training examples as it was given them, and the truth if known."""
 
     def __init__(self, folder: str | Path, train: Examples, truth: NDArray[np.int64] | None = None):
         self.folder = RunFolder(folder)
@@ -61,7 +55,7 @@ class Reopened:
                 code="other-data",
             )
         self.method = self.config["method"]
-        kind = METHODS[self.method]
+        kind = METHODS[choices(self.method, METHODS, "method")]
         known = {**self.config["experiment"], **self.config["settings"]}
         self.experiment, self.own = split_settings(known, kind.Settings)
         kept = np.arange(len(train))
@@ -109,7 +103,13 @@ class Reopened:
         shape, classes = tuple(self.config["inputs"]["shape"]), len(self.config["classes"])
         model = build_model(self.config["model"], in_shape=shape, classes=classes, seed=self.experiment.seed * 1000)
         if epoch:
-            model.load_state_dict(self._content(epoch)["networks"][0])
+            try:
+                model.load_state_dict(self._content(epoch)["networks"][0])
+            except (RuntimeError, LookupError, TypeError, AttributeError, ValueError):
+                raise InputError(
+                    f"the checkpoint of epoch {epoch} in {self.folder} is of another network: name other epochs",
+                    code="other-model",
+                ) from None
         return model.eval()
 
     def choice(self, epoch: int, rows: NDArray[np.int64], share: float | None = None) -> Choice | None:
@@ -125,7 +125,13 @@ class Reopened:
         method = METHODS[self.method](own)
         memory = self._content(epoch)["method"]
         if memory:
-            method.load_state(_rows_of_state(memory, rows, len(self.examples)))
+            try:
+                method.load_state(_rows_of_state(memory, rows, len(self.examples)))
+            except (RuntimeError, LookupError, TypeError, AttributeError, ValueError):
+                raise InputError(
+                    f"the checkpoint of epoch {epoch} in {self.folder} is of another method: name other epochs",
+                    code="other-model",
+                ) from None
         part = self.examples.subset(rows)
         context = Context(
             part,
@@ -157,8 +163,14 @@ class Reopened:
                 "choose among these, or train with --keep-every N to keep more",
                 code="missing-checkpoint",
             )
-        content = checkpoint.read(self.folder.checkpoint_dir / f"{epoch:06d}")
-        self._held[epoch] = {"networks": content["networks"][:1], "method": content["method"]}
+        place = self.folder.checkpoint_dir / f"{epoch:06d}"
+        content = checkpoint.read(place)
+        try:
+            self._held[epoch] = {"networks": content["networks"][:1], "method": content["method"]}
+        except (LookupError, TypeError):
+            raise InputError(
+                f"{place} is not as crust has written it: name other epochs", code="damaged-file"
+            ) from None
         return self._held[epoch]
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,22 +36,34 @@ def options_of(run: RunFolder, data: str | None = None, data_dir: str | None = N
             f"{run} does not say what it was trained on, as runs of crust train do: name it with --data",
             code="unknown-data",
         )
-    return options, int(settings.get("seed", 0))
+    seed = settings.get("seed", 0)
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise InputError(f"{run.recipe_path} has the seed {seed!r:.100}: give a whole number", code="bad-recipe")
+    return options, seed
 
 
-def looks_of(run: RunFolder, table: Any, data: str | None = None, data_dir: str | None = None) -> Looks:
-    """How to show the examples of a run's audit; an `InputError` where the data is not there or is not the same."""
+def looks_of(
+    run: RunFolder, table: Any, data: str | None = None, data_dir: str | None = None, *, apart: bool = False
+) -> Looks:
+    """How to show the examples of a run's audit; an `InputError` where the data is not there or is not the same.
+
+    `apart` looks at a table in a process of its own, so that nothing stays of the memory that this takes.
+    """
     from crust.data.load import NAMES
 
     options, seed = options_of(run, data, data_dir)
     path = Path(str(options.get("data")))
     if path.is_dir() and str(path) not in NAMES:
         return _looks_of_files(run, path, table)
-    examples = _training_examples(run, options, seed, data_dir)
     from crust.data import matrix_io
     from crust.report.previews import numbers_of, pictures_of, rows_of
 
-    if path.suffix.lower() in matrix_io.TABLES and path.exists():
+    a_table = path.suffix.lower() in matrix_io.TABLES and path.exists()
+    if a_table and apart:
+        _check_apart(run, data, data_dir)
+    else:
+        examples = _training_examples(run, options, seed, data_dir)
+    if a_table:
         from crust.data import table_io
 
         with matrix_io.reading(path):
@@ -62,12 +77,38 @@ def looks_of(run: RunFolder, table: Any, data: str | None = None, data_dir: str 
     return numbers_of(examples.inputs) if examples.kind == "features" else pictures_of(examples)
 
 
+def _check_apart(run: RunFolder, data: str | None, data_dir: str | None) -> None:
+    """Hold in a process of its own that a run was trained on this data."""
+    told = json.dumps([str(run.path.resolve()), data, data_dir])
+    ended = subprocess.run([sys.executable, "-c", APART], input=told, capture_output=True, text=True, check=False)
+    try:
+        code, message = json.loads(ended.stdout)
+    except ValueError:
+        raise InputError(f"the data of {run} cannot be opened again", code="unknown-data") from None
+    if code is not None:
+        raise InputError(message, code=code)
+
+
+APART = """
+import json, sys
+from crust.errors import CrustError
+from crust.runs.data import training_examples
+from crust.runs.folder import RunFolder
+run, *where = json.load(sys.stdin)
+try:
+    training_examples(RunFolder(run), *where)
+    print(json.dumps([None, ""]))
+except CrustError as error:
+    print(json.dumps([error.code, str(error)]))
+"""
+
+
 def looks_or_reason(
-    run: RunFolder, table: Any, data: str | None = None, data_dir: str | None = None
+    run: RunFolder, table: Any, data: str | None = None, data_dir: str | None = None, *, apart: bool = False
 ) -> tuple[Looks | None, str | None]:
     """The same, or why there are none; but what the user names on the command line must be right."""
     try:
-        return looks_of(run, table, data, data_dir), None
+        return looks_of(run, table, data, data_dir, apart=apart), None
     except CrustError as error:
         if data is not None or data_dir is not None:
             raise
@@ -77,58 +118,6 @@ def looks_or_reason(
             kept = dict(zip(table["index"].tolist(), table["text"].tolist(), strict=True))
             return Rows(["text"], lambda index: [kept[index]]), None
         return None, str(error)
-
-
-def looks_of_file(data: str, n: int) -> Looks:
-    """The rows of a table, the texts of a file with one a line, or the images or features of a .npy file."""
-    from crust.data import matrix_io, table_io
-    from crust.report.previews import Rows, rows_of
-
-    path = Path(data)
-    found: Looks
-    if path.suffix.lower() == ".txt":
-        try:
-            lines = _texts_of_file(path)
-        except OSError as error:
-            raise InputError(
-                f"cannot read {path}: {(error.strerror or str(error)).lower()}", code="cannot-read"
-            ) from None
-        count, found = len(lines), Rows(["text"], lambda index: [lines[index]])
-    elif path.suffix.lower() in matrix_io.TABLES:
-        with matrix_io.reading(path):
-            rows = table_io.read_table_file(path)
-        count, found = rows.num_rows, rows_of(rows, [""])
-    else:
-        with matrix_io.reading(path):
-            values = matrix_io.open_array(*matrix_io.split_spec(data))
-        found = _looks_of_array(values, path.name)
-        count = len(values)
-    if count != n:
-        raise InputError(
-            f"{path.name} has {count:,} examples, but there are {n:,} labels: give the same ones", code="labels-length"
-        )
-    return found
-
-
-def _texts_of_file(path: Path) -> list[str]:
-    """One text a line. A text may hold form feeds and whatever else Unicode takes for the end of a line."""
-    lines = path.read_bytes().decode("utf-8", errors="replace").split("\n")
-    if not lines[-1]:  # after the end of the last line
-        lines.pop()
-    return [line.removesuffix("\r") for line in lines]
-
-
-def _looks_of_array(values: Any, name: str) -> Looks:
-    """The rows of a matrix, or images; whatever else there is could not be shown."""
-    from crust.report.previews import Pictures, as_image, is_image, numbers_of
-
-    if values.dtype.kind not in "biuf" or (values.ndim != 2 and not is_image(values.shape[1:])):
-        raise InputError(
-            f"{name} has shape {values.shape} of {values.dtype}, which is neither features nor images: give numbers of "
-            "shape (n, features), (n, height, width), or images with 1, 3 or 4 channels",
-            code="array-shape",
-        )
-    return numbers_of(values) if values.ndim == 2 else Pictures(lambda index: as_image(values[index]))
 
 
 def _looks_of_files(run: RunFolder, root: Path, table: Any) -> Looks:

@@ -10,15 +10,17 @@ import json
 import logging
 import platform
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crust._util.atomic_write import remove_drafts, write_atomic
+from crust._util.atomic_write import make_folder, remove_drafts, write_atomic
+from crust._util.foreign import parse_json, parse_yaml, path_of, read_file
 from crust.errors import InputError
+from crust.runs.schema import checked_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +36,10 @@ __all__ = ["RunFolder"]
 
 REPORT = "report.html"
 LISTS = ("medoids", "medoid_labels")  # columns of the audit that Parquet gives back as arrays
+# Of those that are there, by what numpy calls them.
+COLUMNS = {"index": "iu", "predicted_prob": "fiu", "label_quality": "fiu", "selection_rate": "fiu", "is_held_out": "b",
+           "is_label_issue": "b", "duplicate_of": "iu", "mean_loss": "fiu", "mean_weight": "fiu",
+           "aum": "fiu"}  # fmt: skip
 NEEDED = ("index", "given_label", "predicted_label", "predicted_prob", "label_quality", "selection_rate", "is_held_out")
 
 log = logging.getLogger("crust")
@@ -56,6 +62,7 @@ class RunFolder:
     | probabilities.npy | those of all classes that the audit goes by, a row a training example | " |
     | verified.json, verification/ | how far the audit can be trusted; the training that says so | `crust verify` |
     | review.sqlite | the decisions of people | `crust review` |
+    | map.npz | all examples in two dimensions, for the pages' map | `crust report`, `review` |
     | report.html, moves.csv, corrected.* | the page; files to move; corrected labels | `crust report`, `apply` |
 
     Args:
@@ -68,7 +75,7 @@ class RunFolder:
     """
 
     def __init__(self, path: str | Path | RunFolder):
-        self.path = Path(path)
+        self.path = path_of(path, "the folder of the run")
         self.config_path = self.path / "config.yaml"
         self.history_path = self.path / "history.jsonl"
         self.checkpoint_dir = self.path / "checkpoint"
@@ -83,6 +90,7 @@ class RunFolder:
         self.verified_path = self.path / "verified.json"
         self.review_path = self.path / "review.sqlite"
         self.moves_path = self.path / "moves.csv"
+        self.map_path = self.path / "map.npz"
         self.lock_path = self.path / ".lock"
         self._lock: FileLock | None = None
         self._at_begin: dict[Path, Callable[[], None]] = {}  # what writes them
@@ -111,25 +119,27 @@ class RunFolder:
 
     def config(self) -> dict[str, Any]:
         """The settings of the run, and fingerprints of its data; there as soon as it has begun."""
-        import yaml
-
         if not self.path.is_dir():
             raise InputError(f"there is no folder {self}: give the folder of a run", code="missing-folder")
         if not self.config_path.is_file():
             raise InputError(f"{self} holds no run: give the folder of one", code="no-run")
         try:
-            found = yaml.safe_load(self.config_path.read_text(encoding="utf-8"))
+            found = parse_yaml(read_file(self.config_path))
             if not isinstance(found, dict) or "method" not in found:
                 raise ValueError("it is no config")
-        except (OSError, UnicodeDecodeError, yaml.YAMLError, ValueError) as error:
+        except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or " ".join(str(error).split())
             raise InputError(f"{self} holds no run ({reason}): give the folder of one", code="no-run") from None
         self._refuse_earlier_version(found)
-        return found
+        checked: dict[str, Any] = checked_file("config", found, str(self.config_path), "no-run")
+        return checked
 
     def _refuse_earlier_version(self, config: dict[str, Any]) -> None:
-        if "drops" in (config.get("experiment") or {}):  # what lr_milestones was called
-            raise InputError(f"the run in {self} is of an earlier version of crust: train it again", code="old-run")
+        experiment = config.get("experiment")
+        if isinstance(experiment, dict) and "drops" in experiment:  # what lr_milestones was called
+            raise InputError(
+                f"the run in {self} is of an earlier version of crust: train again, into another folder", code="old-run"
+            )
 
     def audit(self) -> tuple[pd.DataFrame, list[Any]]:
         """The audit's table that a finished run has left, and the classes in the order of their numbers."""
@@ -140,13 +150,12 @@ class RunFolder:
             )
         try:
             table = self.audit_table()
-            classes = list(config["classes"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(
                 f"the audit in {self} cannot be read: {' '.join(str(error).split())}", code="bad-audit"
             ) from None
-        self._check_audit(table, classes)
-        return table, classes
+        self._check_audit(table, config["classes"])
+        return table, list(config["classes"])
 
     def audit_table(self) -> pd.DataFrame:
         """The table as it was written, unchecked."""
@@ -166,11 +175,23 @@ class RunFolder:
             raise InputError(f"the audit in {self} has no column {lacking[0]!r}: {again}", code="bad-audit")
         if not len(table):
             raise InputError(f"the audit in {self} has no rows: {again}", code="bad-audit")
-        for name in ("given_label", "predicted_label"):
-            odd = table[name][~table[name].isin(classes)]
-            if len(odd):
-                what = f"the {name} {str(odd.iloc[0])!r}, which is none of the run's classes"
+        for name, kinds in COLUMNS.items():
+            if name in table and table[name].dtype.kind not in kinds:
+                what = f"a column {name!r} of type {table[name].dtype}"
                 raise InputError(f"the audit in {self} has {what}: {again}", code="bad-audit")
+        if not table["index"].is_unique or table["index"].min() < 0:
+            raise InputError(
+                f"the audit in {self} has no two rows of one index, and none below 0: {again}", code="bad-audit"
+            )
+        for name in ("given_label", "predicted_label"):
+            known = frozenset(classes)
+            odd = [one for one in table[name].tolist() if not isinstance(one, Hashable) or one not in known]
+            if odd:
+                what = f"the {name} {str(odd[0])!r:.80}, which is none of the run's classes"
+                raise InputError(f"the audit in {self} has {what}: {again}", code="bad-audit")
+        for name in ("label_quality", "predicted_prob"):
+            if not table[name].between(0, 1).all():
+                raise InputError(f"the audit in {self} has a {name} that is not from 0 to 1: {again}", code="bad-audit")
 
     def history(self) -> History:
         """What was measured, epoch by epoch."""
@@ -178,7 +199,10 @@ class RunFolder:
 
         if not self.history_path.is_file():
             raise InputError(f"{self} holds no history: give the folder of a finished run", code="no-history")
-        return History.load(self.history_path)
+        found = History.load(self.history_path)
+        for line in found:
+            checked_file("history", line, str(self.history_path), "no-history")
+        return found
 
     def seconds(self) -> float:
         """How long the training took."""
@@ -198,15 +222,15 @@ class RunFolder:
 
     def recipe(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What `crust train` was asked for: options, which name the data, and settings."""
-        from crust.runs.recipe import merge_recipe, read_recipe
+        from crust.runs.recipe import read_recipe, split_recipe
 
-        return merge_recipe(read_recipe(self.recipe_path), {}, {})
+        return split_recipe(read_recipe(self.recipe_path))
 
     def spec(self) -> dict[str, Any]:
         """The specification of a run of `crust reproduce`."""
         try:
-            return dict(json.loads(self.spec_path.read_text(encoding="utf-8")))
-        except (OSError, ValueError):
+            return dict(parse_json(read_file(self.spec_path)))
+        except (OSError, ValueError, TypeError):
             raise InputError(
                 f"{self.spec_path} does not say what was run: give the specification of the run", code="unknown-data"
             ) from None
@@ -214,19 +238,22 @@ class RunFolder:
     def encoding(self) -> dict[str, Any]:
         """How `crust train` has read the data, so that new data is read in the same way."""
         try:
-            return dict(json.loads(self.encoding_path.read_text(encoding="utf-8")))
+            found = parse_json(read_file(self.encoding_path))
         except (OSError, ValueError):
             raise InputError(
                 f"{self} does not say how its data was read, as runs of crust train do: "
                 "predict from Python with crust.load(run).predict(data)",
                 code="unknown-data",
             ) from None
+        encoding: dict[str, Any] = checked_file("encoding", found, str(self.encoding_path), "unknown-data")
+        return encoding
 
     def verified(self) -> dict[str, Any] | None:
         """How far the audit can be trusted, as `crust verify` has found; None where nobody has asked."""
         from crust.audit.accuracy.verified_file import read_verified
 
-        return read_verified(self.verified_path)
+        found = read_verified(self.verified_path)
+        return None if found is None else checked_file("verified", found, str(self.verified_path), "damaged-file")
 
     def review_store(
         self, table: pd.DataFrame, classes: list[Any], path: Path | None = None, *, new: bool = False
@@ -255,7 +282,7 @@ class RunFolder:
 
     def write_spec(self, spec: dict[str, Any]) -> None:
         """The same for a run of `crust reproduce`."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path)
         write_atomic(self.spec_path, json.dumps(spec, indent=1).encode())
 
     def claim(self) -> None:
@@ -263,12 +290,7 @@ class RunFolder:
         from filelock import FileLock, Timeout
 
         if self._lock is None:
-            try:
-                self.path.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise InputError(
-                    f"cannot make the folder {self}: {error.strerror or error}", code="cannot-write"
-                ) from None
+            make_folder(self.path)
             self._lock = FileLock(self.lock_path)
         first = not self._lock.is_locked
         try:
@@ -283,7 +305,12 @@ class RunFolder:
                 log.warning("%s cannot be locked (%s): let no other command write to it", self, error.strerror or error)
         if first:
             for path in vars(self).values():
-                if isinstance(path, Path) and path not in (self.path, self.report_path, self.verified_path):
+                if isinstance(path, Path) and path not in (
+                    self.path,
+                    self.report_path,
+                    self.verified_path,
+                    self.map_path,
+                ):
                     remove_drafts(path)
 
     def release(self) -> None:
@@ -301,11 +328,7 @@ class RunFolder:
             self.release()
 
     def what_is_there(self, changed: Sequence[str] = ()) -> str | None:
-        """The run that stands in the way of a new one, in a sentence; None where nothing of one was saved.
-
-        Args:
-            changed: in which settings it differs from the new one.
-        """
+        """The run that stands in the way of a new one, in a sentence; None where nothing of one was saved."""
         from crust.training import checkpoint
 
         saved, quoted = checkpoint.numbered(self.checkpoint_dir), shlex.quote(str(self))
@@ -342,6 +365,8 @@ class RunFolder:
         processes = recorder.context.processes
         processes.wait()  # the folder is ours
         found = checkpoint.newest(self.checkpoint_dir) if self.checkpoint_dir.exists() else None
+        if found is not None and not (isinstance(found, dict) and isinstance(found.get("identity"), dict)):
+            raise self._foreign_checkpoint()
         processes.wait()  # all have looked before the first one writes
         if not resume:
             changed = [] if found is None else _differences(found["identity"], json.loads(json.dumps(config)))
@@ -379,6 +404,15 @@ class RunFolder:
             raise InputError(
                 f"the run in {self} had another model: {str(error).splitlines()[0]}", code="other-model"
             ) from None
+        except (ValueError, LookupError, TypeError, AttributeError, AssertionError):
+            raise self._foreign_checkpoint() from None
+
+    def _foreign_checkpoint(self) -> InputError:
+        return InputError(
+            f"the newest checkpoint in {self.checkpoint_dir} is not as crust has written it: remove it, to go on from "
+            "the one before it",
+            code="damaged-file",
+        )
 
     def finish(self, result: Result, weights: bool = True) -> None:
         """Leave the kept model and the audit; and what was found out about the noise, beside the settings."""

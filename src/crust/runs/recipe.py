@@ -112,6 +112,18 @@ def parse_settings(words: Iterable[str]) -> dict[str, Any]:
     return found
 
 
+def split_recipe(found: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options, and settings, which are checked where they are used.
+
+    Example:
+        >>> split_recipe({"data": "digits", "epochs": 3})
+        ({'data': 'digits', 'method': 'crust'}, {'epochs': 3})
+    """
+    options = {name: found[name] for name in OPTIONS if found.get(name) is not None}
+    options.setdefault("method", "crust")
+    return options, {name: value for name, value in found.items() if name not in OPTIONS}
+
+
 def merge_recipe(
     base: dict[str, Any], given: dict[str, Any], settings: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -126,14 +138,13 @@ def merge_recipe(
     from crust.methods import METHODS
     from crust.training.settings import TrainSettings
 
-    options = {name: base[name] for name in OPTIONS if base.get(name) is not None} | given
+    options, kept = split_recipe(base)
+    options |= given
     instead = {"labels": ["noise"], "true_labels": ["noise"], "noise": ["labels", "true_labels"]}
     for name in given:  # noise and labels from files exclude each other: what the command line says wins
         for other in instead.get(name, []):
             if other not in given:
                 options.pop(other, None)
-    options.setdefault("method", "crust")
-    kept = {name: value for name, value in base.items() if name not in OPTIONS}
     choices(options["method"], METHODS, "method")
     old = base.get("method", options["method"])
     if old != options["method"] and old in METHODS:
@@ -154,14 +165,7 @@ def recipe_text(options: dict[str, Any], experiment: Any, own: Any) -> str:
 
 
 def absolute_paths(options: dict[str, Any]) -> dict[str, Any]:
-    """The options with every path made absolute, so that a run goes on from whatever folder it is called.
-
-    Example:
-        >>> absolute_paths({"data": "digits", "epochs": 3})
-        {'data': 'digits', 'epochs': 3}
-        >>> Path(absolute_paths({"labels": "human.npz:worse"})["labels"]).is_absolute()
-        True
-    """
+    """The options with every path made absolute, so that a run goes on from whatever folder it is called."""
     from crust.data.load import NAMES
 
     found = dict(options)

@@ -13,14 +13,16 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from crust._util.foreign import as_array
+from crust._util.atomic_write import make_folder
+from crust._util.foreign import whole_number
 from crust._util.in_words import duration, percent
-from crust._util.torch_modules import check_shape, forward_logits
+from crust._util.torch_modules import check_network, check_shape, forward_logits
 from crust.audit.noise_rate import NoiseRate, noise_rate
 from crust.audit.reliability import better_method, warning_of
 from crust.data import Examples, batches, from_arrays, from_texts, from_tokens
 from crust.data.text import is_text
 from crust.data.tokens import are_ids
+from crust.data.torch_dataset import check_dataset
 from crust.errors import InputError
 from crust.models import build_model
 from crust.runs.folder import RunFolder
@@ -105,7 +107,7 @@ class Result:
         if place.config_path.exists():
             raise InputError(f"{place} holds a run already: choose another folder", code="run-exists")
         if self.is_main_process:
-            place.path.mkdir(parents=True, exist_ok=True)
+            make_folder(place.path)
             own: Any = self.model
             if hasattr(own, "save_pretrained"):
                 config: Any = getattr(own, "config", None)
@@ -169,7 +171,7 @@ class Result:
             "time": f"{duration(took)}, {passes:,} passes of an example through the network",
             "next": f"crust report {folder}, or crust review {folder}"
             if folder
-            else 'result.audit().sort_values("label_quality") has the worst labels first',
+            else 'result.review(show=...), result.report("report.html"), or result.audit() for the table',
         }
 
     def _audit_or_none(self) -> Any:
@@ -182,6 +184,23 @@ class Result:
         """The share of wrong labels with its interval, or why there is none; once asked, that of `crust verify`."""
         verified = None if self.run_dir is None else RunFolder(self.run_dir).verified()
         return noise_rate(self.audit(), len(self.classes), verified)
+
+    def report(self, path: str | Path | None = None, *, show: Any = None) -> Path:
+        """Write the audit as one HTML page, as `crust report` does; see `crust.review_labels` for what `show` takes.
+
+        Args:
+            path: where it goes; default: into the run's folder.
+            show: what is shown of the examples; default: the data of the run, as far as it can be opened again.
+        """
+        from crust.runs.audit_source import open_audit
+
+        return open_audit(self, show=show).report(path)
+
+    def review(self, *, show: Any = None, **options: Any) -> Any:
+        """Open the review page, and return what was decided once somebody has finished: `crust.review_labels`."""
+        from crust.runs.review_session import review_labels
+
+        return review_labels(self, show=show, **options)
 
     def warnings(self) -> list[str]:
         """What speaks against relying on the audit, or for another method, each with what to do; often nothing."""
@@ -204,6 +223,7 @@ class Result:
     def predict_proba(self, data: Any, *, batch_size: int = 128) -> NDArray[np.float64]:
         """The probabilities of all classes, in the order of `classes`: (n, classes) in float64."""
         found = self._inputs(data)
+        whole_number(batch_size, "batch_size", 1)
         shape = (self.config.get("inputs") or {}).get("shape")
         if len(found) and shape is not None:
             check_shape(self.model, next(batches(found, np.arange(1), 1))[0], len(self.classes), shape, "the inputs")
@@ -219,20 +239,23 @@ class Result:
             return from_texts(data, classes=self.classes, encoding=how["tokens"])
         if how.get("kind") == "tokens" and (are_ids(data) or isinstance(data, list)):
             return from_tokens(data, classes=self.classes)
-        if hasattr(data, "to_numpy") or (
-            isinstance(data, list) and isinstance(next(iter(data), 0), list | float | int)
-        ):
-            data = as_array(data, "the inputs")  # a frame, or rows
-        if isinstance(data, np.ndarray | torch.Tensor):
+        if isinstance(data, np.ndarray | torch.Tensor) or hasattr(data, "to_numpy") or _are_rows(data):
             return from_arrays(data, mean=how.get("mean"), std=how.get("std"), normalise=how.get("mean") is not None)
-        if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
-            raise InputError(f"the inputs are a {type(data).__name__}: give an array or a dataset", code="other-data")
+        check_dataset(data)
         return Examples(data, np.full(len(data), -1), self.classes, "dataset")
 
     @property
     def accuracy(self) -> dict[str, float | None]:
         """Test accuracy of the last epoch, the mean of the last ten, and the best."""
         return self.history.accuracy()
+
+
+def _are_rows(data: Any) -> bool:
+    """Whether these are rows of plain numbers, where items of a dataset are tensors, or pairs of them."""
+    first = next(iter(data), 0) if isinstance(data, list | tuple) else None
+    return isinstance(first, int | float) or (
+        isinstance(first, list | tuple) and all(isinstance(one, int | float | list) for one in first)
+    )
 
 
 class Deployable(nn.Module):
@@ -292,6 +315,7 @@ def load(run_dir: str | Path, model: nn.Module | None = None) -> Result:
             )
         shape = tuple(config["inputs"]["shape"])
         model = build_model(config["model"], in_shape=shape, classes=len(config["classes"]))
+    check_network(model)
     named = {} if there else model.state_dict()
     for name in named.keys() - weights.keys():  # save_pretrained writes weights that are tied once
         twin = next((one for one in weights if one in named and named[one].data_ptr() == named[name].data_ptr()), None)

@@ -14,12 +14,7 @@ from crust.errors import InputError
 
 
 def resolve_k(k: Any, n: int) -> int:
-    """Turn a budget into a count: an int is a count, a float a share of n. `1` is one point and `1.0` all of them.
-
-    Example:
-        >>> resolve_k(25, 1000), resolve_k(0.1, 1000), resolve_k(1.0, 1000), resolve_k(0.0001, 1000)
-        (25, 100, 1000, 1)
-    """
+    """Turn a budget into a count: an int is a count, a float a share of n. `1` is one point and `1.0` all of them."""
     # bool is an Integral, yet True as a budget is a mistake
     if isinstance(k, (bool, np.bool_)) or not isinstance(k, Real):
         raise InputError(f"k is {k!r}, but it must be {_allowed(n)}", code="k-range")
@@ -56,12 +51,6 @@ def split_budget(k: int, sizes: Sequence[int] | NDArray[np.integer[Any]], min_pe
 
     Returns:
         int64 budgets, one a group, that sum to k.
-
-    Example:
-        >>> split_budget(10, [70, 25, 4, 1, 0]).tolist()
-        [6, 2, 1, 1, 0]
-        >>> split_budget(2, [10, 30, 20]).tolist()
-        [0, 1, 1]
     """
     least: Any = min_per_group
     if isinstance(least, bool) or not isinstance(least, Integral) or int(least) < 0:

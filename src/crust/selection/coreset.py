@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crust._util.atomic_write import write_atomic
+from crust._util.foreign import check_regular, path_of
 from crust.errors import InputError, choices
 
 FORMAT = 1  # of the file; to be raised when an older crust could not read it
@@ -163,7 +164,7 @@ class Coreset:
 
         table = _to_table(self)
         # Checksums: a page that went bad on a disk is refused when it is loaded
-        write_atomic(Path(path), lambda file: pq.write_table(table, file, write_page_checksum=True))
+        write_atomic(path_of(path), lambda file: pq.write_table(table, file, write_page_checksum=True))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Coreset:
@@ -184,7 +185,8 @@ class Coreset:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        path = Path(path)
+        path = path_of(path, "the coreset")
+        check_regular(path)
         if path.is_dir():
             raise InputError(f"{path} is a folder: give the Parquet file of a coreset", code="is-folder")
         try:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crust._util.foreign import whole_number
 from crust.errors import InputError
 from crust.selection.budget import resolve_k, split_budget
 from crust.selection.input_checks import Options, check_options
@@ -23,6 +24,7 @@ THREAD_OVERHEAD_BYTES = 2**16  # small things, a thread
 QUICK_PAIR_OPERATIONS = 6e9  # pairs times (10 + dimensions): below, a selection takes less than a second anyway
 LEAST_LISTS = 64 * 8  # bytes a point for neighbour lists, below which they are not worth having
 RESERVOIR = 2000
+MOST_POINTS = 10**12  # more are a slip of the hand
 
 
 @dataclass(frozen=True)
@@ -83,10 +85,9 @@ def estimate_cost(
         >>> cost.memory < 2**30 and cost.seconds < 60
         True
     """
-    if n < 1 or d < 1:
-        raise InputError(
-            f"there is nothing to select from {n} points of {d} dimensions: give at least one of each", code="empty"
-        )
+    for name, value in (("n", n), ("d", d)):
+        if whole_number(value, name, 1, "empty") > MOST_POINTS:
+            raise InputError(f"{name} is {value}: give at most {MOST_POINTS:,}", code="whole-number")
     checked = check_options(**options)
     sizes = _group_sizes(n, groups)
     budgets = split_budget(resolve_k(k, n), sizes, min_per_group)

@@ -155,16 +155,7 @@ def _opened(array: Any) -> NDArray[Any]:
 
 
 class FileGreedi:
-    """One selection from files.
-
-    Args:
-        files: what `find_files` found.
-        codes: the group of every row.
-        options: metric, seed and memory limit.
-        engine: where the files are worked on.
-        threads: how many work on the second round, which is here.
-        ticker: counts pairs of points.
-    """
+    """One selection from files."""
 
     def __init__(
         self, files: ShardFiles, codes: NDArray[np.int64], options: Options, engine: Any, threads: int, ticker: Ticker

@@ -14,13 +14,24 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crust._util.foreign import check_text, decoded
+from crust._util.foreign import (
+    as_array,
+    as_typed,
+    cannot_read,
+    check_device,
+    check_tensor,
+    check_text,
+    decoded,
+    is_sequence,
+    numbers_of_frame,
+    whole_number,
+)
 from crust.errors import InputError, choices
 
 if TYPE_CHECKING:
@@ -118,23 +129,17 @@ def _as_table(features: Any, what: str) -> Matrix:
     """A 2-D array or tensor of a numeric type; the values are not looked at."""
     table: Any = features
     if is_tensor(table):
-        if table.layout is not sys.modules["torch"].strided:
-            raise InputError(f"{what} is a sparse tensor: pass a dense one, such as tensor.to_dense()", code="sparse")
+        check_tensor(table, what)
         table = table.detach()
     elif isinstance(table, np.ma.MaskedArray):
         # NaN where a value is masked, so that the masked rows get named
         table = np.ma.filled(table.astype(np.float64), np.nan) if np.ma.is_masked(table) else table.data
     elif type(table).__module__.partition(".")[0] == "pandas" and hasattr(table, "dtypes") and table.ndim == 2:
-        table = _from_frame(table, what)
+        table = numbers_of_frame(table, what)
     elif hasattr(table, "toarray"):
         raise InputError(f"{what} is a sparse matrix: pass a dense one, such as matrix.toarray()", code="sparse")
     elif type(table) not in (np.ndarray, np.memmap):
-        try:
-            table = np.asarray(table)
-        except (ValueError, TypeError):
-            raise InputError(
-                f"{what} has rows of different lengths: give every row the same number of values", code="ragged"
-            ) from None
+        table = as_array(table, what)
     if 0 in table.shape:
         raise InputError(
             f"{what} is empty (shape {_shape_of(table)}): it needs at least one row and one column", code="empty"
@@ -147,24 +152,11 @@ def _as_table(features: Any, what: str) -> Matrix:
             f"{what} has shape {_shape_of(table)}, but it must be 2-D, one row a point{hint}", code="shape"
         )
     if not _is_numeric(table):
+        kind = str(table.dtype).removeprefix("torch.")
         raise InputError(
-            f"{what} has type {table.dtype}: give floats of up to 64 bits, integers or booleans", code="not-numbers"
+            f"{what} has type {kind}: give floats of up to 64 bits, integers or booleans", code="not-numbers"
         )
     return table  # type: ignore[no-any-return]
-
-
-def _from_frame(frame: Any, what: str) -> NDArray[Any]:
-    """The numbers of a pandas DataFrame; missing ones become NaN and are found with the rest."""
-    from pandas.api.types import is_complex_dtype, is_numeric_dtype
-
-    for name, dtype in frame.dtypes.items():
-        if not is_numeric_dtype(dtype) or is_complex_dtype(dtype):
-            raise InputError(
-                f"{what} column {name!r} has type {dtype}: drop it or turn it into numbers", code="not-numbers"
-            )
-    values = frame.to_numpy()
-    # Booleans beside numbers, and pandas' own nullable types, come out as objects
-    return values if values.dtype.kind in "fiub" else frame.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def _is_numeric(table: Any) -> bool:
@@ -270,11 +262,6 @@ def check_groups(groups: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int64]] 
 
     Returns:
         The sorted names and for each point the position of its name (int64); None where there are no groups.
-
-    Example:
-        >>> names, codes = check_groups(["ship", "cat", "cat"], 3)
-        >>> names.tolist(), codes.tolist()
-        (['cat', 'ship'], [1, 0, 0])
     """
     if groups is None:
         return None
@@ -307,7 +294,9 @@ def check_groups(groups: Any, n: int) -> tuple[NDArray[Any], NDArray[np.int64]] 
 
 def _group_values(groups: Any) -> NDArray[Any] | list[Any]:
     """Group names as a 1-D array, or as a list where their types still have to be looked at one by one."""
-    if isinstance(groups, (str, bytes, dict, set, frozenset)) or not hasattr(groups, "__len__"):
+    if is_tensor(groups):
+        check_tensor(groups, "groups")
+    if not is_sequence(groups) or not hasattr(groups, "__len__"):
         raise InputError(
             f"groups is a {type(groups).__name__}: give a sequence with one group name a row", code="group-type"
         )
@@ -321,7 +310,12 @@ def _group_values(groups: Any) -> NDArray[Any] | list[Any]:
     masked = isinstance(groups, np.ma.MaskedArray)  # masked names come out of tolist() as None
     if isinstance(getattr(groups, "dtype", None), np.dtype) and groups.dtype.kind not in "OT" and not masked:
         return np.asarray(groups)
-    values = groups.tolist() if hasattr(groups, "tolist") else list(groups)
+    try:
+        values = groups.tolist() if hasattr(groups, "tolist") else list(groups)
+    except Exception as error:  # of a class of the user's own
+        raise cannot_read("groups", error) from error
+    if len(values) != len(groups):
+        raise InputError(f"groups says that it has {len(groups)} names, but holds {len(values)}", code="groups-length")
     return [v.item() if getattr(v, "ndim", None) == 0 else v for v in values]  # numpy's and torch's scalars
 
 
@@ -427,27 +421,6 @@ def check_options(
     )
 
 
-def check_device(device: Any) -> str | None:
-    """Hold that a torch device, or one of its name such as "cuda:1", is there; returns its name."""
-    if device is None or device == "cpu":
-        return device  # type: ignore[no-any-return]  # without torch: importing it takes seconds
-    import torch
-
-    try:
-        checked = torch.device(device)
-        if checked.type == "meta":
-            raise RuntimeError("it holds no values")
-        torch.empty(1, device=checked)
-    except Exception:  # each kind of device has errors of its own
-        available = ["cpu"] + [f"cuda:{i}" for i in range(torch.cuda.device_count())]
-        available += ["mps"] if torch.backends.mps.is_available() else []
-        name = str(device) if isinstance(device, torch.device) else device
-        raise InputError(
-            f"device {name!r} is not there: use {' or '.join(map(repr, available))}", code="missing-device"
-        ) from None
-    return str(checked)
-
-
 def parse_bytes(size: Any, what: str = "the size") -> int:
     """Read an amount of memory.
 
@@ -457,10 +430,6 @@ def parse_bytes(size: Any, what: str = "the size") -> int:
 
     Returns:
         Bytes, at least 1.
-
-    Example:
-        >>> parse_bytes("1.5 GiB"), parse_bytes("2GB"), parse_bytes(4096)
-        (1610612736, 2000000000, 4096)
     """
     count = 0
     if isinstance(size, str):
@@ -471,29 +440,16 @@ def parse_bytes(size: Any, what: str = "the size") -> int:
         count = int(float(size))
     if count < 1:
         raise InputError(
-            f"{what} is {_as_typed(size)}, but it must be a number of bytes above 0, or such as '2 GiB'",
+            f"{what} is {as_typed(size)}, but it must be a number of bytes above 0, or such as '2 GiB'",
             code="memory-size",
         )
     return count
 
 
-def whole_number(value: Any, what: str, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise InputError(
-            f"{what} is {_as_typed(value)}, but it must be a whole number of at least {least}", code="whole-number"
-        )
-    return int(value)
-
-
 def _check_epsilon(epsilon: Any) -> float:
     if not isinstance(epsilon, Real) or not 0 < float(epsilon) < 1:
         raise InputError(
-            f"epsilon is {_as_typed(epsilon)}, but it must be a number above 0 and below 1, such as 0.1",
+            f"epsilon is {as_typed(epsilon)}, but it must be a number above 0 and below 1, such as 0.1",
             code="epsilon-range",
         )
     return float(epsilon)
-
-
-def _as_typed(value: Any) -> str:
-    """A value as a user would have typed it: 3 rather than np.int64(3)."""
-    return str(value) if isinstance(value, Real) else repr(value)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crust._util.foreign import check_regular
 from crust.errors import InputError
 from crust.selection import input_checks
 from crust.selection.distances import as_float64, directions, shifted
@@ -174,6 +175,7 @@ def describe(paths: list[str]) -> list[ShardFile]:
 def _head(path: Path) -> ShardFile:
     if path.suffix.lower() != SUFFIX:
         raise InputError(f"{path} is no {SUFFIX} file: save its array with numpy.save", code="not-npy")
+    check_regular(path)
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:

@@ -4,24 +4,20 @@ For a guess v of the best value that r picks can have, a sieve takes every point
 has r. If v is right, it ends with at least v / 2: either it is full, or whatever the best picks would still add is
 below the threshold, r times. Guesses are powers of 1 + epsilon, so one of them is nearly right.
 
+`sieve`, on arrays: gains are measured on a uniform sample. The first medoid is the point most central to it, and the
+sieves choose the rest by what it adds. With F(S) the sum over the sample of d0 - d(i, S), d0 the largest distance, the
+choice has at least 1/2 - epsilon of the best F that k points can have: the first alone has 1/k of it, and the sieves
+bring at least 1/2 - epsilon of what the best k - 1 others add.
+
+`sieve_stream`, of a stream that is read once and never kept: gains are measured on a reservoir, a uniform sample of
+all points so far (algorithm R), and the choice between the sieves on the final one. Where the whole stream fits the
+reservoir this is `sieve`, with its bound. In a longer one the bound holds for points in random order, up to the
+sampling error: a stream that changes on its way has its first choices measured on what came before.
+
 References:
     Badanidiyuru, Mirzasoleiman, Karbasi, Krause: Streaming submodular maximization (2014).
     Kazemi, Mitrovic, Zadimoghaddam, Lattanzi, Karbasi: Submodular streaming in all its glory (2019): the constant
     threshold, and guesses below what is reached already need no sieve.
-
-Sieve-streaming on arrays: one pass over the points, gains measured on a uniform sample of them.
-
-The first medoid is the point most central to the sample; the sieves choose the rest by what it adds to the first. With
-F(S) the sum over the sample of d0 - d(i, S), d0 the largest distance, the choice has at least 1/2 - epsilon of the best
-F that k points can have: the first alone has 1/k of it, and the sieves bring at least 1/2 - epsilon of what the best
-k - 1 others add.
-
-Sieve-streaming over a stream that is read once and never kept.
-
-Gains are measured on a reservoir, a uniform sample of all points so far (algorithm R); the choice between the sieves is
-made on the final one. Where the whole stream fits the reservoir this is what `streaming.sieve` does, with its bound. In
-a longer one the bound holds for points in random order, up to the sampling error: a stream that changes on its way has
-its first choices measured on what came before.
 """
 
 from __future__ import annotations
@@ -56,13 +52,7 @@ class Sieve:
 
 
 class Sieves:
-    """All sieves of one stream.
-
-    Args:
-        base: distances of the measured points to the first medoid; gains count from there.
-        room: how many points each sieve may take.
-        epsilon: how far apart the guesses are.
-    """
+    """All sieves of one stream; gains count from `base`, the measured points' distances to the first medoid."""
 
     def __init__(self, base: NDArray[np.float32], room: int, epsilon: float, threads: int, ticker: Ticker):
         self.room, self.epsilon, self.threads, self.ticker = room, epsilon, threads, ticker
@@ -121,13 +111,7 @@ class Sieves:
         return ranked[0][1] if ranked else Sieve(0.0, self.base.copy())
 
     def replace(self, slots: NDArray[np.int64], base: NDArray[np.float32], far: dict[int, NDArray[np.float32]]) -> None:
-        """Other points are measured from now on.
-
-        Args:
-            slots: which of the measured points are replaced.
-            base: distances of the new ones to the first medoid.
-            far: for each pick of any sieve, its distances to the new ones.
-        """
+        """Other points are measured in these slots from now on; `far` has each pick's distances to them."""
         changed = self.base.copy()
         changed[slots] = base
         self._measure(changed)

@@ -79,14 +79,7 @@ def descend(
 
 
 def right(outputs: NDArray[np.float64], truth: NDArray[np.float64], margin: float) -> NDArray[np.bool_]:
-    """Whether each output belongs to the true label: the largest one, or for a scalar one within half the margin.
-
-    Example:
-        >>> right(np.array([[0.2, 0.9], [0.6, 0.3]]), np.array([[0.0, 1.0], [0.0, 1.0]]), 1.0).tolist()
-        [True, False]
-        >>> right(np.array([[0.2], [-0.9]]), np.array([[1.0], [-1.0]]), 2.0).tolist()
-        [True, True]
-    """
+    """Whether each output belongs to the true label: the largest one, or for a scalar one within half the margin."""
     if truth.shape[1] > 1:
         return np.asarray(outputs.argmax(1) == truth.argmax(1))
     return np.asarray(np.abs(outputs - truth)[:, 0] < margin / 2)

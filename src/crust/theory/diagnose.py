@@ -99,17 +99,6 @@ def diagnose(
         shares: sizes of coresets to compare at the last epoch.
         memory_limit: bytes; None: half of what is free.
         say: told what is being done.
-
-    Example:
-        >>> import tempfile
-        >>> from crust import data
-        >>> from crust.fitting import fit
-        >>> digits = data.load("digits", limit=60).train
-        >>> folder = tempfile.mkdtemp()
-        >>> _ = fit("mlp", digits, method="random", epochs=1, run_dir=folder, batch_size=16)
-        >>> found = diagnose(Reopened(folder, digits), [1], points=8, repeats=2, shares=(), max_steps=0)
-        >>> found.moments[0].spectrum.shape[0], found.moments[0].quality.r_max
-        (80, 2.0)
     """
     if points < 2:
         raise InputError(f"points is {points}: give at least 2 examples", code="points-range")

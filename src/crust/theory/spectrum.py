@@ -340,14 +340,7 @@ class Leading:
 
 
 def leading(apply: Apply, columns: int, k: int, *, block: int, steps: int, tolerance: float, start: Tensor) -> Leading:
-    """The k leading singular values of J, with `columns` columns.
-
-    Args:
-        apply: for orthonormal vectors V, (m, b), the pair J V and Jᵀ J V.
-        steps: at most so many blocks.
-        tolerance: stop when no error is above this share of the largest value.
-        start: (m, b) random numbers.
-    """
+    """The k leading singular values of J; `apply` makes J V and Jᵀ J V of orthonormal vectors V, (columns, b)."""
     basis = [torch.linalg.qr(start[:, : min(block, columns)])[0]]
     images: list[Tensor] = []
     while True:

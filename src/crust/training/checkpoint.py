@@ -24,15 +24,7 @@ log = logging.getLogger("crust")
 
 
 def flatten(state: Any, prefix: str, tensors: dict[str, torch.Tensor]) -> Any:
-    """Take tensors and arrays out of nested dicts and lists; what stays is JSON with their names in their places.
-
-    Example:
-        >>> found = {}
-        >>> flatten({"a": [1, np.zeros(2)]}, "m", found)
-        {'a': [1, {'$tensor': 'm.a.1', 'numpy': True}]}
-        >>> list(found)
-        ['m.a.1']
-    """
+    """Take tensors and arrays out of nested dicts and lists; what stays is JSON with their names in their places."""
     if isinstance(state, torch.Tensor | np.ndarray):
         while prefix in tensors:  # {"a.b": ...} beside {"a": {"b": ...}}
             prefix += "'"
@@ -122,7 +114,7 @@ def read(path: Path) -> dict[str, Any]:
         raise
     except OSError as error:
         raise InputError(f"{path} is no complete checkpoint: {error.strerror or error}", code="damaged-file") from None
-    except (ValueError, KeyError, TypeError, AttributeError, SafetensorError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, SafetensorError):
         raise InputError(f"{path} is no checkpoint of this version of crust", code="version") from None
 
 

@@ -139,14 +139,8 @@ class Context:
         examples: Examples | None = None,
         features: bool = False,
     ) -> Prediction:
-        """What a network says of some examples: in eval mode, not augmented, counted. All processes ask together.
-
-        Args:
-            index: positions; None: all of them (`evaluate_train_set` keeps its answer, which is better for those).
-            network: its number.
-            examples: others than the training examples.
-            features: the input of the last layer too.
-        """
+        """What a network says of some examples (default: of all that are trained on, for which `evaluate_train_set` is
+        better, since it keeps its answer): in eval mode, not augmented, counted. All processes ask together."""
         found = evaluation.predict(self, index, network, examples, features)
         self.cost.forward += len(found.index)
         return found

@@ -5,6 +5,7 @@ One process or several: the same calls. Alone, gathering does nothing and all wo
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
+
+from crust.errors import InputError
+from crust.selection.input_checks import check_device
 
 
 class Tally:
@@ -62,6 +66,7 @@ class Tally:
 
 
 Item = TypeVar("Item")
+VARIABLE = "ACCELERATE_TORCH_DEVICE"
 
 
 @contextmanager
@@ -88,22 +93,48 @@ def own_accelerate_state() -> Iterator[None]:
             PartialState._shared_state.clear()
 
 
+@contextmanager
+def _asked_device(device: str | None) -> Iterator[None]:
+    """Accelerate takes its device by an environment variable; here for one Accelerator alone."""
+    if check_device(device) is None:
+        yield
+        return
+    if device != "cpu" and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise InputError(
+            f"the device is {device}, but each process takes its own: leave it out", code="several-devices"
+        )
+    before = os.environ.get(VARIABLE)
+    try:
+        os.environ[VARIABLE] = str(device)
+        yield
+    finally:
+        os.environ.pop(VARIABLE)
+        if before is not None:
+            os.environ[VARIABLE] = before
+
+
 class Processes:
     """A thin view of Accelerate: who we are, our share of the work, and everyone's results."""
 
     def __init__(
-        self, mixed_precision: str = "no", cpu: bool = False, trackers: Sequence[str] = (), folder: Any = None
+        self,
+        mixed_precision: str = "no",
+        cpu: bool = False,
+        trackers: Sequence[str] = (),
+        folder: Any = None,
+        device: str | None = None,
     ):
         from accelerate import Accelerator
         from accelerate.utils import ProjectConfiguration
 
         logs = None if folder is None or not trackers else str(Path(folder) / "trackers")
-        self.accelerator = Accelerator(
-            mixed_precision=mixed_precision,
-            cpu=cpu,
-            log_with=list(trackers) or None,
-            project_config=ProjectConfiguration(project_dir=folder, logging_dir=logs),
-        )
+        with _asked_device(device):
+            self.accelerator = Accelerator(
+                mixed_precision=mixed_precision,
+                cpu=cpu if device is None else device == "cpu",
+                log_with=list(trackers) or None,
+                project_config=ProjectConfiguration(project_dir=folder, logging_dir=logs),
+            )
         self.rank, self.count = self.accelerator.process_index, self.accelerator.num_processes
         self.device = self.accelerator.device
         self.first = self.accelerator.is_main_process

@@ -11,10 +11,6 @@ def scaled(published: float, of: float, epochs: int, *, least: int = 1) -> int:
         of: the epochs of the run that it was published for.
         epochs: the epochs of this run.
         least: never fewer than these.
-
-    Example:
-        >>> scaled(10, 200, 200), scaled(10, 200, 40), scaled(10, 200, 3)
-        (10, 2, 1)
     """
     return max(least, round(published * epochs / of))
 
@@ -41,9 +37,5 @@ def stretched(
         examples: that an epoch of this run goes through.
         of_examples: that an epoch of the published run went through.
         most: never more than this share of the run, but at least one epoch.
-
-    Example:
-        >>> stretched(10, 200, 200, 50_000), stretched(10, 200, 40, 25_000), stretched(10, 200, 40, 1_000)
-        (10, 4, 10)
     """
     return max(1, min(round(published * epochs / of * of_examples / examples), int(most * epochs)))

@@ -190,12 +190,7 @@ def accuracies(context: Context, tests: dict[str, Examples]) -> dict[str, float]
 
 
 def ranks(probabilities: NDArray[Any], labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many classes come before the labels; of equal ones the first comes first, as for predictions.
-
-    Example:
-        >>> ranks(np.array([[0.2, 0.5, 0.3], [0.4, 0.4, 0.2]]), np.array([0, 1]))
-        array([2, 1])
-    """
+    """How many classes come before the labels; of equal ones the first comes first, as for predictions."""
     own = probabilities[np.arange(len(labels)), labels][:, None]
     before = np.arange(probabilities.shape[1]) < labels[:, None]
     found: NDArray[np.int64] = ((probabilities > own) | ((probabilities == own) & before)).sum(axis=1)

@@ -29,12 +29,6 @@ def clean_probability(losses: NDArray[np.floating], steps: int = 10, enough: flo
     References:
         Arazo et al.: Unsupervised Label Noise Modeling and Loss Correction, ICML 2019; Li, Socher, Hoi: DivideMix,
         ICLR 2020, section 3.1.
-
-    Example:
-        >>> clean_probability(np.array([0.1, 0.2, 0.15, 3.0, 3.1])).round(2).tolist()
-        [1.0, 1.0, 1.0, 0.0, 0.0]
-        >>> clean_probability(np.ones(3)).tolist()
-        [1.0, 1.0, 1.0]
     """
     x = np.asarray(losses, np.float64)
     low, high = (x.min(), x.max()) if len(x) else (0.0, 0.0)

@@ -12,20 +12,7 @@ FIRST, LAST = 1 / 25, 1 / 250_000  # of the highest rate: where one cycle begins
 
 
 def schedule_factor(schedule: Schedule, progress: float) -> float:
-    """What the highest rate is multiplied by, at a share of the stage; milestones fall by epochs (`TrainSettings`).
-
-    Args:
-        schedule: its name.
-        progress: from 0, before the first step, to 1, after the last one.
-
-    Example:
-        >>> [round(schedule_factor("cosine", share), 3) for share in (0, 0.5, 1)]
-        [1.0, 0.5, 0.0]
-        >>> [round(schedule_factor("one-cycle", share), 3) for share in (0, 0.3, 1)]
-        [0.04, 1.0, 0.0]
-        >>> schedule_factor("linear", 0.25), schedule_factor("constant", 0.9)
-        (0.75, 1.0)
-    """
+    """What the highest rate is multiplied by, at a share of the stage; milestones fall by epochs (`TrainSettings`)."""
     if schedule == "cosine":
         return _between(1.0, 0.0, progress)
     if schedule == "linear":
@@ -38,12 +25,7 @@ def schedule_factor(schedule: Schedule, progress: float) -> float:
 
 
 def warmup_factor(steps: int, warmup_steps: int) -> float:
-    """What the rate is multiplied by after so many steps of the stage: it rises in equal parts, the first step has one.
-
-    Example:
-        >>> [warmup_factor(done, 4) for done in range(6)], warmup_factor(0, 0)
-        ([0.25, 0.5, 0.75, 1.0, 1.0, 1.0], 1.0)
-    """
+    """What the rate is multiplied by after so many steps of the stage: it rises in equal parts, from the first on."""
     return min(1.0, (steps + 1) / warmup_steps) if warmup_steps else 1.0
 
 

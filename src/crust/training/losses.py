@@ -12,46 +12,25 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 
 
 def cross_entropy(logits: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Mean cross-entropy; a weight multiplies its example's loss, and the mean is over the examples.
-
-    Example:
-        >>> float(cross_entropy(torch.zeros(2, 4), torch.tensor([0, 3]))) == float(torch.tensor(4.0).log())
-        True
-    """
+    """Mean cross-entropy; a weight multiplies its example's loss, and the mean is over the examples."""
     losses = F.cross_entropy(logits, y, reduction="none")
     return (losses if weight is None else losses * weight).mean()
 
 
 def soft_cross_entropy(logits: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
-    """The same for labels that are distributions.
-
-    Example:
-        >>> z, y = torch.randn(3, 4), torch.tensor([0, 1, 3])
-        >>> bool(torch.isclose(soft_cross_entropy(z, one_hot(y, 4)), cross_entropy(z, y)))
-        True
-    """
+    """The same for labels that are distributions."""
     losses = -(target * F.log_softmax(logits, dim=1)).sum(dim=1)
     return (losses if weight is None else losses * weight).mean()
 
 
 def one_hot(y: Tensor, classes: int) -> Tensor:
-    """Labels as rows with a single one.
-
-    Example:
-        >>> one_hot(torch.tensor([1]), 3).tolist()
-        [[0.0, 1.0, 0.0]]
-    """
+    """Labels as rows with a single one."""
     # Not F.one_hot: it asks for the largest label, and the device would have to answer.
     return torch.zeros(len(y), classes, device=y.device).scatter_(1, y[:, None], 1.0)
 
 
 def mix(a: Tensor, b: Tensor, share: Tensor) -> Tensor:
-    """share * a + (1 - share) * b, a share for each row.
-
-    Example:
-        >>> mix(torch.ones(2, 3), torch.zeros(2, 3), torch.tensor([1.0, 0.5]))[:, 0].tolist()
-        [1.0, 0.5]
-    """
+    """share * a + (1 - share) * b, a share for each row."""
     share = share.reshape(-1, *[1] * (a.dim() - 1)).to(a.dtype)
     return share * a + (1 - share) * b
 
@@ -79,11 +58,6 @@ def anchor_T(P: NDArray[np.floating], q: float | None = 0.97) -> NDArray[np.floa
 
     Returns:
         The matrix; its rows sum to 1.
-
-    Example:
-        >>> P = np.array([[0.9, 0.1], [0.7, 0.3], [0.4, 0.6], [0.2, 0.8]])
-        >>> anchor_T(P, None).tolist(), anchor_T(P, 0.97).tolist()
-        ([[0.9, 0.1], [0.2, 0.8]], [[0.7, 0.3], [0.4, 0.6]])
     """
     n = len(P)
     # By rank: by value, all that are equally sure, as those of a saturated softmax, would be passed over at once.
@@ -96,21 +70,10 @@ def anchor_T(P: NDArray[np.floating], q: float | None = 0.97) -> NDArray[np.floa
 
 
 def corrected_nll(logits: Tensor, T: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Cross-entropy of the noisy label when the prediction has gone through the noise: -log (p T)_y.
-
-    Args:
-        logits: of the network, which speaks of true labels.
-        T: P(given | true), a row a true class.
-        y: the given labels.
-        weight: multiplies each loss.
+    """Cross-entropy of the noisy label when the prediction has gone through the noise T, P(given | true): -log (p T)_y.
 
     Reference:
         Patrini et al.: Making Deep Neural Networks Robust to Label Noise: a Loss Correction Approach, CVPR 2017.
-
-    Example:
-        >>> z, y = torch.randn(3, 4), torch.tensor([0, 1, 3])
-        >>> bool(torch.isclose(corrected_nll(z, torch.eye(4), y), cross_entropy(z, y)))
-        True
     """
     p = F.softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)), dim=1)
     noisy = (p * T.to(p)[:, y].T).sum(dim=1)
@@ -126,12 +89,6 @@ def log_abs_det(logits: Tensor, y: Tensor) -> Tensor:
     Reference:
         Xu et al.: L_DMI: A Novel Information-theoretic Loss Function for Training Deep Nets Robust to Label Noise,
         NeurIPS 2019.
-
-    Example:
-        >>> round(float(log_abs_det(torch.eye(3) * 100, torch.arange(3))), 6)
-        0.0
-        >>> float(log_abs_det(torch.randn(5, 3), torch.zeros(5, dtype=torch.long)))
-        -inf
     """
     p = F.softmax(logits.double(), dim=1)
     U = one_hot(y, logits.shape[1]).to(p).T @ p

@@ -124,20 +124,7 @@ class Stage:
         return experiment.model_copy(update=own)
 
     def rate_at(self, epoch: int, settings: TrainSettings, part: float = 0.0, steps: int | None = None) -> float:
-        """The learning rate of an epoch of this stage, or within it.
-
-        Args:
-            epoch: counted from 0.
-            settings: of this stage.
-            part: share of the epoch's steps that are done.
-            steps: of the stage that are done, which the warm-up goes by; None: it is over.
-
-        Example:
-            >>> from crust.training.settings import TrainSettings
-            >>> stage = Stage(factors=((0.5, 0.1),))
-            >>> [round(stage.rate_at(epoch, TrainSettings(epochs=4)), 3) for epoch in range(4)]
-            [0.1, 0.1, 0.01, 0.01]
-        """
+        """The learning rate of an epoch of this stage, or within it."""
         if self.factors is not None:
             passed = [factor for share, factor in self.factors if epoch >= round(share * settings.epochs)]
             return settings.learning_rate * (passed[-1] if passed else 1.0)

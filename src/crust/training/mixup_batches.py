@@ -23,17 +23,7 @@ def mix_with(
     labels: bool = True,
     one_share: bool = False,
 ) -> Batch:
-    """Mix each example of a batch with its partner: share ~ Beta(alpha, beta) of itself.
-
-    Args:
-        batch: the examples.
-        partners: a training example for each; where it is the example itself nothing is mixed.
-        context: of the loop.
-        alpha: first parameter of the Beta distribution.
-        beta: second.
-        labels: mix the labels too; else the example keeps its own.
-        one_share: one share for the whole batch instead of one an example.
-    """
+    """Mix each example of a batch with its partner, unless that is itself: share ~ Beta(alpha, beta) of itself."""
     if isinstance(batch.x, Mapping) or not batch.x.is_floating_point():
         raise InputError("these inputs cannot be mixed: use mixup none", code="cannot-mix")
     rng = context.rng("mix", step=True)

@@ -35,30 +35,15 @@ ODD = 0.25  # more than this share of the disagreements in odd places: the noise
 
 
 def expected_agreement(rate: float, classes: int) -> float:
-    """How often two independent draws of symmetric noise agree: both right, or both wrong in the same way.
-
-    Example:
-        >>> round(expected_agreement(0.5, 10), 4)
-        0.2778
-    """
+    """How often two independent draws of symmetric noise agree: both right, or both wrong in the same way."""
     return (1 - rate) ** 2 + rate**2 / (classes - 1)
 
 
 def rate_from_agreement(agreement: float, classes: int) -> float:
     """The smallest noise rate, in steps of 0.001, at which no more agreement than this is expected.
 
-    Args:
-        agreement: the share of held-out examples whose prediction is their label.
-        classes: how many there are.
-
     Returns:
         The rate; below the agreement of blind guessing that of labels which say nothing, 1 - 1/classes.
-
-    Example:
-        >>> rate_from_agreement(expected_agreement(0.5, 10), 10)
-        0.5
-        >>> rate_from_agreement(1.0, 10), rate_from_agreement(0.0, 10)
-        (0.0, 0.9)
     """
     last = int((1 - 1 / classes) / STEP + 1e-9)
     for step in range(last + 1):
@@ -68,12 +53,7 @@ def rate_from_agreement(agreement: float, classes: int) -> float:
 
 
 def confusion(labels: NDArray[np.int64], predictions: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
-    """How often each given label (row) met each prediction (column).
-
-    Example:
-        >>> confusion(np.array([0, 0, 1]), np.array([0, 1, 1]), 2).tolist()
-        [[1, 1], [0, 1]]
-    """
+    """How often each given label (row) met each prediction (column)."""
     return np.bincount(labels * classes + predictions, minlength=classes**2).reshape(classes, classes)
 
 
@@ -84,12 +64,6 @@ def oddness(counts: NDArray[np.integer]) -> float:
     predictions are. The answer is the total variation distance from that, averaged over the disagreements, less what
     chance alone makes of it in a sample of that size. The two add up as squares: chance hardly moves a distance that
     is there already, so that the answer for the same noise does not grow with the number of examples.
-
-    Example:
-        >>> everywhere = np.full((4, 4), 100) + 300 * np.eye(4, dtype=int)
-        >>> next_door = 300 * np.eye(4, dtype=int) + 300 * np.eye(4, dtype=int)[[1, 2, 3, 0]]
-        >>> oddness(everywhere), round(oddness(next_door), 2)
-        (0.0, 0.67)
     """
     classes = len(counts)
     spread = counts.sum(axis=0) / max(1, counts.sum())
@@ -141,12 +115,6 @@ def type_from_confusion(counts: NDArray[np.integer]) -> KindOfNoise:
     """Whether wrong labels went anywhere or somewhere in particular, as far as held-out predictions can tell.
 
     With two classes there is only one other place to go: the answer is then symmetric.
-
-    Example:
-        >>> type_from_confusion(300 * np.eye(4, dtype=int) + 300 * np.eye(4, dtype=int)[[1, 2, 3, 0]])
-        'asymmetric'
-        >>> type_from_confusion(np.array([[60, 40], [30, 70]]))
-        'symmetric'
     """
     return "asymmetric" if oddness(counts) > ODD else "symmetric"
 
@@ -273,15 +241,7 @@ class HeldOutNoise:
 
 
 def held_out_noise(probabilities: NDArray[np.floating], labels: NDArray[np.int64]) -> HeldOutNoise:
-    """How many labels seem to be wrong, by predictions for examples that were not trained on.
-
-    Example:
-        >>> sure, unsure = np.tile([0.9, 0.1], (60, 1)), np.tile([0.6, 0.4], (140, 1))
-        >>> labels = (np.arange(200) % 10 == 0).astype(np.int64) | (np.arange(200) % 4 == 1)
-        >>> found = held_out_noise(np.concatenate([sure, unsure]), labels)
-        >>> round(found.disagreement, 2), round(found.surest, 2), found.low < found.rate
-        (0.35, 0.36, True)
-    """
+    """How many labels seem to be wrong, by predictions for examples that were not trained on."""
     n, classes = probabilities.shape
     if n * classes > MOST_PAIRS:  # they all say the same: a part is enough
         part = np.arange(MOST_PAIRS // classes) * n // (MOST_PAIRS // classes)
@@ -389,10 +349,5 @@ def told(
 
 
 def described(knowledge: dict[str, Known]) -> dict[str, dict[str, Any]]:
-    """For the history and the config.
-
-    Example:
-        >>> described({"noise_rate": Known(0.4, "given")})
-        {'noise_rate': {'value': 0.4, 'source': 'given'}}
-    """
+    """For the history and the config."""
     return {name: {"value": known.value, "source": known.source} for name, known in knowledge.items()}

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from crust._util.atomic_write import write_atomic
+from crust._util.foreign import parse_json, read_file
 from crust.audit.training_dynamics import Watch, trust
 from crust.errors import InputError
 from crust.training import checkpoint
@@ -23,15 +24,7 @@ from crust.training.run_state import RunState
 
 
 class History:
-    """Epochs as dictionaries, in order.
-
-    Example:
-        >>> history = History([{"epoch": 0, "test_accuracy": 0.5}, {"epoch": 1, "test_accuracy": 0.7}])
-        >>> history["test_accuracy"]
-        [0.5, 0.7]
-        >>> history.accuracy()["last"]
-        0.7
-    """
+    """Epochs as dictionaries, in order."""
 
     def __init__(self, lines: list[dict[str, Any]] | None = None):
         self.lines = list(lines or [])
@@ -67,7 +60,7 @@ class History:
     @classmethod
     def load(cls, path: Path) -> History:
         try:
-            return cls([json.loads(line) for line in path.read_text().splitlines()])
+            return cls([parse_json(line) for line in read_file(path).splitlines()])
         except (OSError, ValueError) as error:
             raise InputError(f"{path} is no history of a run: {error}", code="damaged-file") from None
 

@@ -9,6 +9,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from crust.errors import InputError, choices
 from crust.training.learning_rate import Schedule, schedule_factor
 
+# Names in other tools, and ours.
+SYNONYMS = {
+    "lr": "learning_rate", "num_workers": "workers", "max_grad_norm": "clip_norm", "scheduler": "schedule",
+    "lr_scheduler": "schedule", "num_epochs": "epochs", "num_train_epochs": "epochs", "max_epochs": "epochs",
+    "n_epochs": "epochs", "wd": "weight_decay", "bs": "batch_size", "optim": "optimizer", "coreset": "fraction",
+    "share": "fraction", "amp": "mixed_precision", "fp16": "mixed_precision", "bf16": "mixed_precision",
+    "gpu": "device", "cuda": "device", "random_state": "seed",
+}  # fmt: skip
+
 
 class TrainSettings(BaseModel):
     """Network-independent settings of a run; the paper's for CIFAR are the defaults.
@@ -22,7 +31,7 @@ class TrainSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    epochs: int = Field(120, ge=1, description="passes over the training set")
+    epochs: int = Field(120, ge=1, le=1_000_000, description="passes over the training set")
     batch_size: int = Field(128, ge=1, description="examples in a step")
     optimizer: Literal["sgd", "adam", "adamw"] = Field("sgd", description="who turns gradients into steps")
     learning_rate: float = Field(0.1, gt=0, description="the highest rate of the run")
@@ -48,6 +57,9 @@ class TrainSettings(BaseModel):
     eval_batch_size: int = Field(128, ge=1, description="examples in a batch of an evaluation pass")
     mixed_precision: Literal["no", "fp16", "bf16"] = Field(
         "no", description="half precision in the forward pass, where the device can"
+    )
+    device: str | None = Field(
+        None, description="where to compute, such as cpu, cuda, cuda:1 or mps; null: a GPU where CUDA has one"
     )
     channels_last: bool = Field(True, description="memory layout of images that is faster for convolutions")
     audit_every: int | None = Field(
@@ -95,6 +107,8 @@ def split_settings(settings: dict[str, Any], method: type[BaseModel]) -> tuple[T
     ours, theirs = set(TrainSettings.model_fields), set(method.model_fields)
     for name in settings:
         if name not in ours | theirs:
+            if SYNONYMS.get(name) in ours | theirs:
+                raise InputError(f"unknown setting {name!r}: it is {SYNONYMS[name]} here", code="unknown-setting")
             choices(name, sorted(ours | theirs), "setting")
     return (
         checked(TrainSettings, {name: value for name, value in settings.items() if name in ours - theirs}),
@@ -102,8 +116,15 @@ def split_settings(settings: dict[str, Any], method: type[BaseModel]) -> tuple[T
     )
 
 
+def _shown(value: Any) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else f"{value!r:.100}"
+
+
 def checked(model: type[BaseModel], values: dict[str, Any]) -> Any:
     """Build a settings object, or say in one sentence what is wrong."""
+    for name, value in values.items():
+        if isinstance(value, bool) and "bool" not in str(model.model_fields[name].annotation):
+            raise InputError(f"setting {name} is {value}: give a value that is no yes or no", code="bad-setting")
     try:
         return model(**values)
     except ValidationError as error:
@@ -111,5 +132,5 @@ def checked(model: type[BaseModel], values: dict[str, Any]) -> Any:
         where = ".".join(str(part) for part in first["loc"]) or "settings"
         what = first["msg"].removeprefix("Value error, ")
         raise InputError(
-            f"setting {where} is {first['input']!r}: {what[0].lower()}{what[1:]}", code="bad-setting"
+            f"setting {where} is {_shown(first['input'])}: {what[0].lower()}{what[1:]}", code="bad-setting"
         ) from None

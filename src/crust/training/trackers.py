@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from crust._util.foreign import is_sequence
 from crust.errors import InputError, MissingPackage, choices
 from crust.training.distributed import Processes
 
@@ -24,6 +25,8 @@ def check_trackers(names: Sequence[str], folder: Path | None) -> None:
     """
     if isinstance(names, str):
         raise InputError(f"trackers is the word {names!r}: give a list, such as [{names!r}]", code="trackers-type")
+    if not is_sequence(names):
+        raise InputError(f"trackers is a {type(names).__name__}: give a list of names", code="trackers-type")
     if not names:
         return
     from accelerate import tracking

@@ -1,24 +1,27 @@
 """How far an audit can be trusted: noise rate, precision and recall, from held-out labels and from injected errors.
 
-The noise rate comes from labels that nobody trained on (`crust.audit.noise_rate`): those that the run held out, and
-those that a second training held out. Recall comes from errors that were injected for this second training: they take
+Two things are known: what is said of labels that nobody trained on (`crust.audit.noise_rate`), those that the run held
+out and those that a second training held out; and where errors stand that were injected for this second training, in
 the place of labels that the run takes for wrong (`inject_errors`). Scores of two networks are not on one scale, so an
-injected error counts by its place among the labels that both have seen: its error score is what the first network
-gives the label at that place of its own order. The share of the errors with a score of at least t is the recall of
-the threshold t, and precision is the noise rate times the recall divided by the flagged share. That no more can be
-wrong above a threshold than is flagged there is a bound on both. Intervals come from drawing noise rates from what is
-likely, and errors anew. All of this holds where the noise does not depend on the example beyond its class; people err
-on hard examples, and less of that is found. Where it cannot hold, nothing is estimated, and the reason is said.
+injected error counts by its place among the labels that both have seen. One model holds both together: of the labels
+at place u, the surest suspects last, the share L σ(k (logit u − c)) is wrong. It rises with the place, k says how
+steeply, L how sure the surest are, and c follows from the noise rate, which is the mean over all places. Rate, k and L
+are laid on a grid; injected errors, taken for less than they are since they are no real ones, and held-out labels say
+what is likely, and from this noise rates are drawn, each with its recall and its precision at every threshold. All of
+this holds where the noise does not depend on the example beyond its class; people err on hard examples, and less of
+that is found. Where it cannot hold, nothing is estimated, and the reason is said.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 
 from crust.audit.accuracy.inject_errors import InjectedErrors
 from crust.audit.accuracy.verified_file import VERSION
@@ -28,9 +31,14 @@ from crust.errors import InputError
 Array = NDArray[np.float64]
 
 PAIRS = 0.8  # of the errors are above the threshold at which pairs of classes are counted: enough, and few right ones
-WORTH = 0.5  # of an injected error for the recall: what two networks find differs by more than chance
-SLACK = 0.05  # of all labels by which more may be wrong than is flagged: what two networks flag differs
-CHANCE = 1.5  # standard deviations that are left to chance before that
+WORTH = 0.25  # of an injected error: it is no real one, and another network has judged it
+STEEP = np.exp(np.linspace(np.log(0.3), np.log(8), 11))  # k
+STEEP_LOG, STEEP_SPREAD = 0.6, 0.8  # of log k, mean and standard deviation, before anything was seen
+SUREST = np.array([0.4, 0.6, 0.75, 0.85, 0.93, 1.0])  # L
+SUREST_PRIOR = np.array([0.1, 0.15, 0.2, 0.2, 0.2, 0.15])
+PLACES = (np.arange(200) + 0.5) / 200  # u
+LEAST = 0.005  # the noise rate whose curve stands for all that are smaller
+OFF_RECALL, OFF_PRECISION = 0.5, 1.4  # in logits, by which truth is off the model: of recall, and of precision
 DRAWS = 2000
 POINTS = 100  # of the curve
 HOLDS = (
@@ -114,10 +122,7 @@ def estimate_accuracy(
     """
     n, m = len(audit.error_score), len(errors.injected)
     _all_known(audit.error_score)
-    if m < 10:
-        raise InputError(
-            f"only {m} labels could be given errors: verifying an audit needs more examples", code="too-few-examples"
-        )
+    check_injected(errors)
     head = {"version": VERSION, "level": LEVEL, "examples": n, "classes": list(classes)}
     injected = np.isin(errors.kept, errors.injected)
     reason = cannot_say(audit, second.rows(~injected), second.rows(injected), errors)
@@ -128,15 +133,14 @@ def estimate_accuracy(
     error_score = error_score_by_place(audit.error_score, second.error_score, errors)
     wrong = max(1, round(n * float(interval(RATES, likely).value or 0)))
     thresholds, flagged = _threshold_grid(audit, wrong)
-    rates, recall, sample = _draws(error_score, thresholds, flagged / n, likely, errors, n, rng)
+    rates, recall, precision = _draws(error_score, thresholds, audit, likely, errors, rng)
     rate = _with_interval(rates)
-    precision = np.minimum(1.0, rates[:, None] * recall / (flagged / n))
     curve: list[dict[str, Any]] = [
         {
             "threshold": float(threshold),
             "flagged": int(count),
             "precision": _with_interval(precision[:, i]),
-            "recall": _with_interval(sample[:, i]),
+            "recall": _with_interval(recall[:, i]),
         }
         for i, (threshold, count) in enumerate(zip(thresholds, flagged, strict=True))
     ]
@@ -160,6 +164,15 @@ def estimate_accuracy(
     }
 
 
+def check_injected(errors: InjectedErrors) -> None:
+    """Hold that something can be measured by the injected errors: better known before the training than after it."""
+    if len(errors.injected) < 10:
+        raise InputError(
+            f"only {len(errors.injected)} labels could be given errors: verifying an audit needs more examples",
+            code="too-few-examples",
+        )
+
+
 def cannot_say(audit: AuditArrays, others: AuditArrays, injected: AuditArrays, errors: InjectedErrors) -> str | None:
     """Why nothing can be said of an audit, or None where something can.
 
@@ -177,11 +190,17 @@ def cannot_say(audit: AuditArrays, others: AuditArrays, injected: AuditArrays, e
     return near_chance(given, suggested)
 
 
+def gap(audit: AuditArrays) -> float:
+    """How much oftener predictions agree with labels that were trained on: labels that were memorised."""
+    agree = audit.given == audit.suggested
+    return float(agree[~audit.held].mean() - agree[audit.held].mean()) if 0 < audit.held.sum() < len(agree) else 0.0
+
+
 def likely_rates(audit: AuditArrays, others: AuditArrays, errors: InjectedErrors, classes: int) -> Array:
     """How likely each of `RATES` is, by what both trainings say of the labels that they held out."""
     one, two = (
-        posterior(part.given == part.suggested, part.probability, classes)
-        for part in (audit.rows(audit.held), others.rows(others.held))
+        posterior((part.given == part.suggested)[part.held], part.probability[part.held], classes, gap(part))
+        for part in (audit, others)
     )
     n, dropped = len(audit.given), len(errors.dropped)
     differ = max(1, int((audit.given != audit.suggested).sum()))
@@ -194,45 +213,55 @@ def likely_rates(audit: AuditArrays, others: AuditArrays, errors: InjectedErrors
 def _draws(
     error_score: Array,
     thresholds: Array,
-    flagged: Array,
+    audit: AuditArrays,
     likely: Array,
     errors: InjectedErrors,
-    n: int,
     rng: np.random.Generator,
 ) -> tuple[Array, Array, Array]:
-    """Noise rates that are likely; with each of them the recall of every threshold, and that of as many wrong labels.
-
-    Kept are those draws by which no more labels are wrong above any threshold than are flagged.
-    """
-    m, dropped = len(error_score), len(errors.dropped) / n
-    places = np.searchsorted(np.sort(error_score), thresholds, side="left") + 1
+    """Noise rates that are likely, and with each of them recall and precision of every threshold."""
+    ordered, n = np.sort(audit.error_score), len(audit.error_score)
+    places = (np.searchsorted(ordered, error_score, "left") + np.searchsorted(ordered, error_score, "right")) / 2 / n
+    share, logs = _wrong_by_place(), np.log(np.maximum(likely, 1e-300))
+    rate = np.maximum(RATES, LEAST)
+    # Injected labels that are right by accident stand where right ones do.
+    right = np.minimum(0.5, errors.p_injected_is_true * np.maximum(0, RATES - len(errors.dropped) / n))
+    there = np.bincount(np.minimum((places * len(PLACES)).astype(np.int64), len(PLACES) - 1), minlength=len(PLACES))
+    odds = (1 - right)[:, None] * share / rate[:, None] + right[:, None] * (1 - share) / (1 - rate)[:, None]
+    logs = WORTH * np.log(odds + 1e-9) @ there + logs + np.log(SUREST_PRIOR)[:, None]
+    logs -= 0.5 * (((np.log(STEEP) - STEEP_LOG) / STEEP_SPREAD) ** 2)[:, None, None]
+    weights = np.where(np.isfinite(share[..., 0]), np.exp(logs - np.nanmax(logs)), 0.0).ravel()
+    k, surest, at = np.unravel_index(rng.choice(weights.size, DRAWS, p=weights / weights.sum()), logs.shape)
     step = RATES[1] - RATES[0]
-    rates = rng.choice(RATES, DRAWS, p=likely)
-    rates = np.abs(rates + rng.uniform(-step / 2, step / 2, DRAWS)) * (rates > 0)
-    weights, fewer = (np.concatenate([[0.5], np.full(m, each), [0.5]]) for each in (1.0, WORTH))
-    recall, sample = np.empty((DRAWS, len(places))), np.empty((DRAWS, len(places)))
-    for draw, rate in enumerate(rates):
-        # Injected labels that are right by accident are found as right ones are: found = (1 - a) recall + a alarms.
-        a = min(0.5, errors.p_injected_is_true * max(0.0, rate - dropped))
-        share = 1 - a - a * rate / (1 - rate)
-        wrong = max(1, round(n * rate))
-        for kept, parts in ((recall, weights), (sample, fewer)):
-            drawn = rng.dirichlet(parts)
-            if kept is sample:
-                drawn = rng.multinomial(wrong, drawn) / wrong
-            found = _above(drawn)[places]
-            kept[draw] = np.maximum.accumulate(np.clip((found - a * flagged / (1 - rate)) / max(share, 0.1), 0, 1))
-    caught = recall.mean(axis=0)
-    spread = np.sqrt(caught * (1 - caught) * (rates[:, None] ** 2 / m + rates[:, None] / n))
-    beyond = np.maximum(0, (rates[:, None] * caught - CHANCE * spread - flagged).max(axis=1))
-    fits = np.exp(-0.5 * (beyond / SLACK) ** 2) + 1e-12
-    picked = rng.choice(DRAWS, DRAWS, p=fits / fits.sum())
-    return rates[picked], recall[picked], sample[picked]
+    rates = np.abs(RATES[at] + rng.uniform(-step / 2, step / 2, DRAWS)) * (at > 0)
+    above = np.concatenate([np.zeros((DRAWS, 1)), share[k, surest, at][:, ::-1].cumsum(axis=1) / len(PLACES)], axis=1)
+    flagged = (n - np.searchsorted(ordered, thresholds, "left")) / n
+    found = np.array([np.interp(flagged, np.arange(len(PLACES) + 1) / len(PLACES), one) for one in above])
+    recall = _spread(found / rate[at][:, None], np.maximum(1, n * rates)[:, None], OFF_RECALL, rng)
+    precision = _spread(found / flagged, n * flagged, OFF_PRECISION, rng) * (at > 0)[:, None]
+    return rates, np.maximum.accumulate(recall, axis=1), precision
 
 
-def _above(parts: NDArray[Any]) -> NDArray[Any]:
-    """The sum of each part and all after it, and of none."""
-    return np.concatenate([np.cumsum(parts[::-1])[::-1], np.zeros(1, parts.dtype)])
+def _spread(values: Array, count: Array, off: float, rng: np.random.Generator) -> Array:
+    """Shares of so many, with what chance and the model's own errors may add: a row a draw."""
+    values = np.clip(values, 1e-4, 1 - 1e-4)
+    deviation = np.sqrt(1 / np.maximum(count * values * (1 - values), 1) + off**2)
+    return np.asarray(expit(logit(values) + deviation * rng.standard_normal((len(values), 1))))
+
+
+@cache
+def _wrong_by_place() -> Array:
+    """The share of wrong labels at each place, for every k, L and noise rate; NaN where L allows no such rate."""
+    at, center = logit(PLACES), np.linspace(-12, 25, 400)
+    found = np.full((len(STEEP), len(SUREST), len(RATES), len(PLACES)), np.nan)
+    for i, k in enumerate(STEEP):
+        means = expit(k * (at - center[:, None])).mean(axis=1)
+        for j, surest in enumerate(SUREST):
+            rates = np.maximum(RATES, LEAST) / surest
+            c = np.interp(-rates, -means, center)
+            curve = expit(k * (at - c[:, None]))
+            fits = rates < means[0]
+            found[i, j, fits] = np.maximum(RATES, LEAST)[fits, None] * (curve / curve.mean(axis=1, keepdims=True))[fits]
+    return np.minimum(found, 1.0)
 
 
 def _threshold_grid(audit: AuditArrays, wrong: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

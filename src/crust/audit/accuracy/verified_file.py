@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from crust._util.atomic_write import write_atomic
+from crust._util.foreign import parse_json, read_file
 from crust.errors import InputError
 
 VERSION = 2
@@ -47,7 +48,7 @@ def read_verified(path: str | Path) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = parse_json(read_file(path))
         version = found["version"]
         lacking = [name for name in KEYS if name not in found] if version == VERSION else []
     except (OSError, ValueError, KeyError, TypeError):

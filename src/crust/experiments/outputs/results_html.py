@@ -97,12 +97,7 @@ def build(
 
 
 def marks(text: str) -> list[tuple[str | None, str]]:
-    """Words with `names` and *stress*, as they stand in Markdown: each piece with the sign around it.
-
-    Example:
-        >>> marks("of `erm`, *not* 2 * 3")
-        [(None, 'of '), ('`', 'erm'), (None, ', '), ('*', 'not'), (None, ' 2 * 3')]
-    """
+    """Words with `names` and *stress*, as they stand in Markdown: each piece with the sign around it."""
     parts = re.split(r"(`[^`]+`|\*[^*]+\*)", text)
     return [(part[0], part[1:-1]) if part[:1] in ("`", "*") and len(part) > 2 else (None, part) for part in parts]
 

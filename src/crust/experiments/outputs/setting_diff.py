@@ -23,15 +23,6 @@ def differing(specs: Sequence[Mapping[str, Any]], scales: Iterable[str] = SCALES
     """The scale that runs were made at, and in words what differs from it, run after run.
 
     Specifications do not say their scale: it is the one that the least differs from.
-
-    Args:
-        specs: of the runs; those that are not whole have no words.
-        scales: that come into question.
-
-    Example:
-        >>> some = make("crust", "true", scale="smoke", fraction=0.3, epochs=2), make("erm", "true", scale="smoke")
-        >>> differing(some)
-        ('smoke', ['epochs=2 fraction=0.3', ''])
     """
     found = {scale: [_unusual(spec, scale) for spec in specs] for scale in scales}
     best = min(found, key=lambda scale: sum(map(len, found[scale])))

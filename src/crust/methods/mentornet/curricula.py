@@ -32,48 +32,24 @@ def self_paced(difference: Tensor) -> Tensor:
 
 
 def linear(difference: Tensor) -> Tensor:
-    """One for a loss up to the threshold, falling to nothing at one above it.
-
-    Example:
-        >>> linear(torch.tensor([-1.0, 0.25, 2.0])).tolist()
-        [1.0, 0.75, 0.0]
-    """
+    """One for a loss up to the threshold, falling to nothing at one above it."""
     return (1 - difference).clamp(0, 1)
 
 
 def predefined(difference: Tensor, time: Tensor) -> Tensor:
-    """The predefined curriculum: everyone, then self-paced, in the end linear.
-
-    Args:
-        difference: loss minus threshold.
-        time: hundredths of the training, 0 to 99.
-
-    Example:
-        >>> predefined(torch.full((4,), 0.5), torch.tensor([18, 19, 89, 90])).tolist()
-        [1.0, 0.0, 0.0, 0.5]
-    """
+    """The predefined curriculum over time from 0 to 99: everyone, then self-paced, in the end linear."""
     later = torch.where(time < FIRST_SOFT, self_paced(difference), linear(difference))
     return torch.where(time <= LAST_FREE, torch.ones_like(difference), later)
 
 
 def percentile(variant: str, noise_rate: float) -> float:
-    """Which percentile of the losses is the threshold, given the share of wrong labels.
-
-    Example:
-        >>> [round(percentile("pd", rate), 3) for rate in (0.0, 0.4, 0.6, 0.9)], percentile("self-paced", 0.5)
-        ([0.75, 0.75, 0.625, 0.5], 0.7)
-    """
+    """Which percentile of the losses is the threshold, given the share of wrong labels."""
     rates, values = zip(*PERCENTILES[variant], strict=True)
     return float(np.interp(noise_rate, rates, values))
 
 
 def dropout(variant: str, time: int) -> float:
-    """The share of each batch that is left out at random.
-
-    Example:
-        >>> dropout("pd", 16), dropout("pd", 17), dropout("dd", 95), dropout("self-paced", 0)
-        (0.5, 0.05, 0.9, 0.0)
-    """
+    """The share of each batch that is left out at random."""
     if variant == "self-paced":
         return 0.0
     if time < 17:
@@ -82,12 +58,7 @@ def dropout(variant: str, time: int) -> float:
 
 
 def nearest_rank(losses: Tensor, share: float) -> float:
-    """The smallest loss that at least this share of them does not exceed.
-
-    Example:
-        >>> nearest_rank(torch.tensor([4.0, 1.0, 3.0, 2.0]), 0.75), nearest_rank(torch.tensor([4.0, 1.0]), 1.0)
-        (3.0, 4.0)
-    """
+    """The smallest loss that at least this share of them does not exceed."""
     rank = min(len(losses), max(1, math.ceil(share * len(losses) - 1e-9)))
     return float(losses.kthvalue(rank).values)
 

@@ -19,12 +19,6 @@ class Mentor(nn.Module):
 
     A recurrent cell in two directions over a single step leaves two numbers, each a gate times a tanh of loss and
     difference. With them go the embeddings of the time, which are random and stay so, and of a label that is always 0.
-
-    Example:
-        >>> mentor = Mentor(torch.Generator().manual_seed(0))
-        >>> loss = torch.tensor([0.1, 5.0])
-        >>> mentor(loss, loss - 1, torch.tensor([50, 50])).shape
-        torch.Size([2])
     """
 
     def __init__(self, generator: torch.Generator):
