@@ -202,7 +202,7 @@ def test_the_next_training_reads_the_data_as_the_run_did(tmp_path, monkeypatch, 
     assert call("apply run") == 0
     out = capsys.readouterr().out
     assert "--label-column 'the kind' --limit 30 --model " in out
-    assert out.endswith(" --labels run/corrected.csv\n")
+    assert out.endswith(" --labels run/corrected.csv --after run\n")
     assert call([*after(out, "next"), *FAST.split(), "-o", "again"]) == 0
     assert RunFolder("again").audit()[0]["given_label"][0] != table["given_label"][0]
     run_of(tmp_path / "named", ["a", "b"], ["cat", "dog"], "cifar10", ["cat", "dog"], data_dir="/my data")

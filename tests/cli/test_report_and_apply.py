@@ -176,7 +176,7 @@ def test_named_data_gets_a_labels_file_that_training_takes(here, capsys):
     told = "crust train digits --limit 300 --model mlp"
     out = capsys.readouterr().out
     assert f"next: {told}" in out
-    assert out.endswith("--labels digits-run/corrected.csv\n")
+    assert out.endswith("--labels digits-run/corrected.csv --after digits-run\n")
     told = f"{told} --labels digits-run/corrected.csv"
     assert call(f"{told.removeprefix('crust ')} {FAST} -o again") == 0
     expected = table["given_label"].tolist()

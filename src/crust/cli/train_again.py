@@ -29,7 +29,8 @@ def train_again_command(run: RunFolder, data: Any, options: dict[str, Any], n: i
     for name in ("test", "true_labels"):
         words += _flag(name, options.get(name))
     words += _settings_words(run.config(), n, options)
-    return shlex.join([*words, *_flag("labels", labels), "--after", str(run)])
+    there = run.model_path.is_file() and run.config()["built"]  # else nothing can be compared
+    return shlex.join([*words, *_flag("labels", labels), *_flag("after", run if there else None)])
 
 
 def load_finished(run: Path) -> Result:
