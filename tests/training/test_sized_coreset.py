@@ -65,7 +65,7 @@ def test_wrong_labels_are_left_out_and_clean_data_stays_whole():
         coreset = SizedCoreset(2000, memory=0.5)
         for _ in range(3):
             coreset.look(seen(p, labels), labels, seen(held, held_labels), held_labels, None)
-        assert coreset.ready(epoch=12, epochs=40, select_after=12)
+        assert coreset.ready(epoch=12, epochs=40, steps=20, select_after=12)
         coreset.choose(labels, grouping="prediction", selection="central")
         assert coreset.noise.low <= rate + 0.02
         assert coreset.noise.rate == pytest.approx(rate, abs=0.06)
@@ -78,10 +78,18 @@ def test_nothing_is_left_out_before_labels_are_memorised():
     held, held_labels, _ = drawn(200, 3, 0.3, 2)
     coreset = SizedCoreset(400, memory=0.5)
     coreset.look(seen(p, labels), labels, seen(held, held_labels), held_labels, None)
-    assert not coreset.ready(epoch=2, epochs=40, select_after=None)
+    assert not coreset.ready(epoch=2, epochs=40, steps=200, select_after=None)
     memorised = 0.9 * np.eye(3)[labels] + 0.1 / 3
     coreset.look(seen(memorised, labels), labels, seen(held, held_labels), held_labels, None)
-    assert coreset.ready(epoch=3, epochs=40, select_after=None)
+    assert coreset.ready(epoch=3, epochs=40, steps=200, select_after=None)
+
+
+def test_small_sets_select_when_half_of_the_run_is_over():
+    coreset = SizedCoreset(10, memory=0.5)
+    coreset.memorised, coreset.held = True, np.zeros((1, 2))
+    ready = [coreset.ready(epoch, epochs=6, steps=5, select_after=None) for epoch in range(6)]
+    assert ready == [False] * 3 + [True] * 3
+    assert coreset.ready(epoch=2, epochs=40, steps=100, select_after=None)
 
 
 def test_a_late_pass_that_knows_less_changes_no_end_of_the_range():
@@ -105,7 +113,7 @@ def test_the_state_is_all_there_is():
     p, labels, _ = drawn(100, 3, 0.3, 5)
     first, second = SizedCoreset(100, 0.5), SizedCoreset(100, 0.5)
     first.look(seen(p, labels), labels, None, None, None)
-    assert first.ready(9, 10, None)
+    assert first.ready(9, 10, 5, None)
     first.choose(labels, grouping="prediction", selection="central")
     second.load(first.state())
     for one in (first, second):

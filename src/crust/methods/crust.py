@@ -151,7 +151,8 @@ class Crust(Method):
                 None if context.validation is None else context.validation.labels,
                 None if known is None else float(known.value),
             )
-            if sized.ready(context.epoch, context.epochs, settings.select_after):
+            steps = math.ceil(context.n / context.settings.batch_size)
+            if sized.ready(context.epoch, context.epochs, steps, settings.select_after):
                 how: dict[str, Any] = {"grouping": settings.grouping, "selection": settings.selection}
                 sized.choose(context.labels, **how, device=context.device)
             facts = sized.facts()

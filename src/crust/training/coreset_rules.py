@@ -29,6 +29,7 @@ Budget = Literal["label", "group"]
 Weights = Literal["cluster", "none"]
 
 MEMORISED_GAP = 0.08  # so much oftener right by the given labels on what was trained on, and two standard errors
+ENOUGH_UPDATES = 200  # of the weights, or half of the run: a network knows something
 HELD_MEMORY = 0.5  # of the passes over held-out examples, which memorise nothing
 LEAST_WORTH = 0.15  # others that are worth less are left out, which also saves their passes
 CENTRALITY_SAMPLE = 1024  # 2 in 10,000 choices differ from those by all distances (docs/scale.md)
@@ -188,12 +189,17 @@ class SizedCoreset:
             self.noise = HeldOutNoise(known, math.inf, 1.0, False, max(known, self.noise.disagreement))
         self.bound = min(1.0, self.noise.high / BOUND_AT)
 
-    def ready(self, epoch: int, epochs: int, select_after: int | None) -> bool:
-        """Whether members are chosen from now on, after so many epochs."""
+    def ready(self, epoch: int, epochs: int, steps: int, select_after: int | None) -> bool:
+        """Whether members are chosen from now on, after so many epochs of so many steps.
+
+        Small sets are memorised before much is known: then who is left out early is left out for good.
+        """
         if select_after is not None:
             self.memorised = epoch >= select_after
         elif self.held is None:
             self.memorised = epoch >= warmup_of(None, epochs)
+        elif epoch * steps < min(ENOUGH_UPDATES, epochs * steps / 2):
+            return False
         return self.memorised
 
     def choose(self, labels: NDArray[np.int64], *, grouping: Grouping, selection: Rule, device: Any = None) -> None:
