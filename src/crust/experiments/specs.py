@@ -30,7 +30,7 @@ SCALES: dict[str, dict[str, Any]] = {
 
 MOST_SEEDS = 10_000  # more are a slip of the hand, and a list of them might not fit into memory
 HIGHEST_SEED = 2**63 // 1000 - 1  # networks get numbers of their own from a thousand times the seed
-RUNTIME = {"stop_after", "workers", "keep_every", "top"}  # how a run is carried out and measured, not what it is
+RUNTIME = {"device", "stop_after", "workers", "keep_every", "top"}  # how a run is carried out and measured, not what it is
 
 
 def make(
