@@ -30,7 +30,8 @@ SCALES: dict[str, dict[str, Any]] = {
 
 MOST_SEEDS = 10_000  # more are a slip of the hand, and a list of them might not fit into memory
 HIGHEST_SEED = 2**63 // 1000 - 1  # networks get numbers of their own from a thousand times the seed
-RUNTIME = {"device", "stop_after", "workers", "keep_every", "top"}  # how a run is carried out and measured, not what it is
+# How a run is carried out and measured, not what it is.
+RUNTIME = {"device", "eval_batch_size", "stop_after", "workers", "keep_every", "top"}
 
 
 def make(
@@ -192,7 +193,8 @@ def fill_defaults(old: dict[str, Any]) -> dict[str, Any]:
         return old
     own = METHODS[old["method"]].Settings().model_dump(mode="json")
     common = checked(TrainSettings, {}).model_dump(mode="json", exclude=RUNTIME)
-    return {**old, "experiment": {**common, **old["experiment"]}, "settings": {**own, **old["settings"]}}
+    said = {name: value for name, value in old["experiment"].items() if name not in RUNTIME}
+    return {**old, "experiment": {**common, **said}, "settings": {**own, **old["settings"]}}
 
 
 def seedless(spec: dict[str, Any]) -> str:
