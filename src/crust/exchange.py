@@ -144,7 +144,7 @@ def from_cleanlab(found: Any, labels: Any = None, pred_probs: Any = None) -> pd.
 
     table = find_label_issues(labels, pred_probs)
     listed = as_array(found, "the issues")
-    if listed.ndim != 1 or listed.dtype.kind not in "biu" and listed.size:
+    if listed.ndim != 1 or (listed.dtype.kind not in "biu" and listed.size):
         raise InputError(
             f"the issues have shape {listed.shape} of {listed.dtype}: give a mask, or positions", code="index-type"
         )
@@ -156,8 +156,9 @@ def from_cleanlab(found: Any, labels: Any = None, pred_probs: Any = None) -> pd.
             )
         return table.assign(is_label_issue=listed)
     if listed.size and (listed.min() < 0 or listed.max() >= len(table)):
+        worst = listed.min() if listed.min() < 0 else listed.max()
         raise InputError(
-            f"position {listed.min() if listed.min() < 0 else listed.max()} is none of the {len(table)} labels: give the labels it was made from",
+            f"position {worst} is none of the {len(table)} labels: give the labels it was made from",
             code="unknown-example",
         )
     return table.assign(is_label_issue=np.isin(np.arange(len(table)), listed))

@@ -31,7 +31,8 @@ WORST = ("error_score", "mistakenness", "doubt")  # scores that are high where a
 NEEDED = ("given_label", "predicted_label", "label_quality")
 # Of what kind our own columns are, where they are there, by what numpy calls it; and which hold lists of positions.
 KINDS = {"index": "iu", "predicted_prob": "fiu", "label_quality": "fiu", "selection_rate": "fiu", "is_held_out": "b",
-         "is_label_issue": "b", "duplicate_of": "iu", "mean_loss": "fiu", "mean_weight": "fiu", "aum": "fiu"}  # fmt: skip
+         "is_label_issue": "b", "duplicate_of": "iu", "mean_loss": "fiu", "mean_weight": "fiu",
+         "aum": "fiu"}  # fmt: skip
 LISTS = ("medoids", "medoid_labels")
 TRUE, FALSE = ("true", "1", "1.0", "yes"), ("false", "0", "0.0", "no")
 WHOLE = re.compile("0|-?[1-9][0-9]{0,17}")
@@ -175,7 +176,9 @@ def _positions(table: pd.DataFrame, column: Any, what: str) -> NDArray[np.int64]
     numbers = np.asarray(values)
     whole = numbers.dtype.kind in "iu" and bool((numbers <= np.iinfo(np.int64).max).all())
     if numbers.dtype.kind == "f":
-        whole = bool((np.isfinite(numbers) & (np.abs(numbers) < INT64)).all()) and bool((numbers == numbers.round()).all())
+        whole = bool((np.isfinite(numbers) & (np.abs(numbers) < INT64)).all()) and bool(
+            (numbers == numbers.round()).all()
+        )
     if not whole or (numbers < 0).any():
         if column is None:
             return np.arange(len(table))
@@ -218,7 +221,9 @@ def _scores(values: pd.Series, what: str, worst: bool) -> NDArray[np.float64]:
 
     name = values.name
     try:
-        found = np.asarray([np.nan] * len(values)) if values.dtype.kind in "cmM" else pd.to_numeric(values, errors="coerce")
+        found = (
+            np.asarray([np.nan] * len(values)) if values.dtype.kind in "cmM" else pd.to_numeric(values, errors="coerce")
+        )
         found = np.asarray(found, np.float64)
     except (TypeError, ValueError):  # lists, and objects of whatever kind
         found = np.full(len(values), np.nan)
@@ -237,7 +242,5 @@ def _truths(values: pd.Series, what: str) -> NDArray[np.bool_]:
     odd = np.flatnonzero(~words.isin([*TRUE, *FALSE]))
     if odd.size:
         shown = f"{values.iloc[odd[0]]!s:.{LONGEST}}"
-        raise InputError(
-            f"row {odd[0]} of {what} has {shown} as {values.name}: give true or false", code="not-a-truth"
-        )
+        raise InputError(f"row {odd[0]} of {what} has {shown} as {values.name}: give true or false", code="not-a-truth")
     return words.isin(TRUE).to_numpy()

@@ -87,4 +87,15 @@ class Watch:
 
     def load(self, state: dict[str, Any]) -> None:
         # A checkpoint of before has looks that count the same.
-        vars(self).update({"trust": float(state["looks"]), **state})
+        given = {"trust": float(state["looks"]), **state}
+        for name, now in vars(self).items():
+            value, n = given[name], len(self.chosen)
+            if not isinstance(now, np.ndarray):
+                right = isinstance(value, int | float) and 0 <= value < np.inf
+            elif name == "last":
+                right = value.ndim == 1 and value.dtype == now.dtype and bool(((value >= 0) & (value < n)).all())
+            else:
+                right = value.shape == now.shape and value.dtype == now.dtype
+            if not right:
+                raise ValueError(f"{name} is not as it was written")
+        vars(self).update({name: given[name] for name in vars(self)})
