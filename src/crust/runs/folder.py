@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crust._util.atomic_write import make_folder, remove_drafts, write_atomic
-from crust._util.foreign import parse_json, parse_yaml, path_of, read_file
+from crust._util.foreign_files import parse_json, parse_yaml, path_of, read_file
 from crust.errors import InputError
 from crust.runs.schema import checked_file
 
