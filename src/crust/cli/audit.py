@@ -101,7 +101,7 @@ def audit_command(
             print_whole(_worst_table(table.head(top)))
         typer.echo(f"{len(table):,} of {len(listed):,} labels are label issues")
     else:
-        print_audit(table, classes, top, verified, int(listed.sum()))
+        print_audit(table, classes, top, verified, int(listed.sum()), source.noise_rate().sentence())
     if output is not None:
         typer.echo(f"all {len(table):,} {'label issues' if issues else 'labels'}, worst first: {output}")
     elif source.run is not None:
@@ -154,22 +154,25 @@ def print_whole(table: Any) -> None:
     Console(highlight=False, width=wanted).print(table, soft_wrap=True)
 
 
-def print_audit(table: Any, classes: list[Any], top: int, found: dict[str, Any] | None, issues: int) -> None:
+def print_audit(table: Any, classes: list[Any], top: int, found: dict[str, Any] | None, issues: int,
+                rate: str) -> None:  # fmt: skip
     """All of it, on stdout; with what `crust verify` has found, where it was asked."""
     from rich.console import Console
 
-    from crust.audit import class_summary, conflicting_duplicates, noise_rate
+    from crust.audit import class_summary, conflicting_duplicates
     from crust.audit.audit_tables import differing
     from crust.audit.reliability import warning_of
 
     counts, differ = differing(table, classes)
-    rate = differ / max(1, len(table))
     console = Console(highlight=False)
     if top:
         print_whole(_worst_table(table.head(top)))
     console.print(f"{issues:,} of {len(table):,} labels are label issues", soft_wrap=True)
-    console.print(f"{percent(rate)} of {len(table):,} labels differ from the predicted ones", soft_wrap=True)
-    console.print(noise_rate(table, len(classes), found).sentence(), soft_wrap=True)
+    console.print(
+        f"{percent(differ / max(1, len(table)))} of {len(table):,} labels differ from the predicted ones",
+        soft_wrap=True,
+    )
+    console.print(rate, soft_wrap=True)
     warning = warning_of(table)
     if warning is not None:
         console.print(visible(warning), soft_wrap=True, markup=False)
@@ -267,5 +270,5 @@ def _classes_table(view: Any) -> Any:
             percent(None if row[name] != row[name] else row[name]) for name in ("label_noise", "inverse_label_noise")
         )
         rows.append((row["label"], f"{row['n_given']:,}", noisy, f"{row['n_predicted']:,}", missed))
-    heads = ("", "labelled", "of these label issues", "predicted", "of these labelled otherwise")
+    heads = ("", "labelled", "of these predicted otherwise", "predicted", "of these labelled otherwise")
     return text_table(heads, rows, title=title)
