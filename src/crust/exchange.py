@@ -16,16 +16,8 @@ from urllib.parse import quote
 import numpy as np
 
 from crust._util.atomic_write import write_atomic
-from crust._util.foreign import (
-    LONGEST,
-    as_array,
-    cannot_read,
-    check_text,
-    is_sequence,
-    parse_json,
-    path_of,
-    read_file,
-)
+from crust._util.foreign import as_array, cannot_read, check_text, is_sequence
+from crust._util.foreign_files import LONGEST, parse_json, path_of, read_file
 from crust._util.output_files import write_table
 from crust.audit.audit_tables import as_audit, classes_of
 from crust.errors import InputError, choices
@@ -174,7 +166,7 @@ def to_label_studio(
 
     Args:
         audit: the table of an audit, or the part of it that is to be annotated.
-        looks: what is shown (`crust.runs.shown.looks_of_shown`); without it there is the name alone.
+        looks: what is shown (`crust.runs.show_source.looks_of_shown`); without it there is the name alone.
         image_prefix: what stands before the name of an image file: that of Label Studio's local storage, whose document
             root is then the folder of the images, or the address of a server.
 

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.utils.data import Sampler, default_collate
 
 from crust._util import seeding
-from crust._util.foreign import as_typed, cannot_read, is_sequence, whole_number
+from crust._util.foreign import as_typed, is_sequence, whole_number
 from crust._util.torch_modules import (
     LABELS,
     check_network,
@@ -45,8 +45,9 @@ from crust.training.context import Context
 from crust.training.distributed import Processes
 from crust.training.evaluation import EpochEvaluation
 from crust.training.loop import clock
-from crust.training.losses import mix, target_rows, towards_sce
+from crust.training.losses import target_rows, towards_sce
 from crust.training.method import Method, Selection
+from crust.training.mixing_collate import MixingCollate
 from crust.training.recorder import Recorder
 from crust.training.run_state import Plan, RunState
 
@@ -594,62 +595,13 @@ def mixing(
         >>> x.shape, y.shape, bool(torch.allclose(y.sum(1), torch.ones(6)))
         (torch.Size([6, 4]), torch.Size([6, 3]), True)
     """
-    if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0 < alpha < math.inf:
+    asked: Any = alpha
+    if isinstance(asked, bool) or not isinstance(asked, Real) or not 0 < float(asked) < math.inf:
         raise InputError(f"alpha is {as_typed(alpha)}: give a number above 0", code="alpha-range")
     check_sampler(sampler)
     _check_collate(collate_fn)
     seed = sampler.context.experiment.seed
-    return _Mixing(default_collate if collate_fn is None else collate_fn, len(sampler.classes), alpha, seed)
-
-
-class _Mixing:
-    """Knows nothing of the sampler itself: a worker's copy of it would be an epoch old."""
-
-    def __init__(self, collate_fn: Callable[[list[Any]], Any], classes: int, alpha: float, seed: int):
-        self.collate_fn, self.classes, self.alpha, self.seed = collate_fn, classes, alpha, seed
-
-    def __call__(self, examples: list[Any]) -> Any:
-        try:
-            batch = self.collate_fn(examples)
-        except Exception as error:  # torch's own, or the user's
-            raise cannot_read("a batch", error) from error
-        if isinstance(batch, Mapping):
-            key = next((key for key in LABELS if key in batch), None)
-            if key is None:
-                raise InputError(f"a batch has no labels, but {', '.join(map(str, batch))}", code="batch-labels")
-            x, y = self._mixed({name: value for name, value in batch.items() if name != key}, batch[key])
-            return {**x, key: y}
-        if not isinstance(batch, list | tuple) or len(batch) != 2:
-            raise InputError(
-                "a batch is not (inputs, labels): let the collate_fn make such pairs, or dicts with labels",
-                code="batch-parts",
-            )
-        return self._mixed(*batch)
-
-    def _mixed(self, x: Any, y: Tensor) -> tuple[Any, Tensor]:
-        parts = x if isinstance(x, Mapping) else {"": x}
-        floats = {
-            name: value for name, value in parts.items() if isinstance(value, Tensor) and value.is_floating_point()
-        }
-        if not floats:
-            raise InputError(
-                "the inputs hold no floats to mix, such as pixels or columns: leave crust.mixing out, since token ids "
-                "cannot be mixed",
-                code="cannot-mix",
-            )
-        rows = target_rows(y, len(next(iter(floats.values()))), self.classes, "the labels of a batch")
-        if any(value.dim() == 0 or len(value) != len(rows) for value in floats.values()):
-            raise InputError(
-                "a batch has inputs of different lengths: give one input an example, in every part", code="batch-parts"
-            )
-        first = next(iter(floats.values())).reshape(len(rows), -1)
-        some = first[:, :: max(1, first.shape[1] // 16)].float().contiguous().cpu().numpy().tobytes()
-        rng = seeding.numpy_rng(self.seed, "mix", zlib.crc32(some))
-        others = torch.from_numpy(rng.permutation(len(y)))
-        shares = torch.from_numpy(rng.beta(self.alpha, self.alpha, len(y)).astype(np.float32))
-        mixed = {name: mix(value, value[others], shares) for name, value in floats.items()}
-        found = {**parts, **mixed}
-        return found if isinstance(x, Mapping) else found[""], mix(rows, rows[others], shares)
+    return MixingCollate(default_collate if collate_fn is None else collate_fn, len(sampler.classes), alpha, seed)
 
 
 def choose(

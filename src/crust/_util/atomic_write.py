@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from crust._util.foreign import path_of
+from crust._util.foreign_files import path_of
 from crust.errors import InputError
 
 

@@ -272,7 +272,7 @@ def _last_names(names: Mapping[str, nn.Module]) -> str:
 
 def check_outputs(model: nn.Module, sample: Any, classes: int) -> None:
     """Make sure that a network takes the data and gives one output a class; else say in one sentence what is wrong."""
-    first = next(iter(sample.values()), None) if isinstance(sample, Mapping) else sample
+    first: Any = next(iter(sample.values()), None) if isinstance(sample, Mapping) else sample
     if not hasattr(first, "__len__") or not hasattr(first, "shape"):
         raise InputError(
             f"a batch of inputs is a {type(first).__name__}: let the dataset or the collate_fn give tensors",

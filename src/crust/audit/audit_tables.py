@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crust._util.foreign import INT64, LONGEST, check_text
+from crust._util.foreign import INT64, check_text
+from crust._util.foreign_files import LONGEST
 from crust.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ NEEDED = ("given_label", "predicted_label", "label_quality")
 KINDS = {"index": "iu", "predicted_prob": "fiu", "label_quality": "fiu", "selection_rate": "fiu", "is_held_out": "b",
          "is_label_issue": "b", "duplicate_of": "iu", "mean_loss": "fiu", "mean_weight": "fiu",
          "aum": "fiu"}  # fmt: skip
+MOST = 10_000  # characters of a label
 LISTS = ("medoids", "medoid_labels")
 TRUE, FALSE = ("true", "1", "1.0", "yes"), ("false", "0", "0.0", "no")
 WHOLE = re.compile("0|-?[1-9][0-9]{0,17}")
@@ -192,14 +194,24 @@ def _positions(table: pd.DataFrame, column: Any, what: str) -> NDArray[np.int64]
 
 
 def _labels(values: pd.Series, where: str) -> pd.Series:
-    for row, (value, lost) in enumerate(zip(values.tolist(), values.isna().tolist(), strict=True)):
-        if lost or (isinstance(value, str) and not value.strip()):
-            raise InputError(f"row {row} of {where} is empty: give every example a label", code="missing-label")
-        if not isinstance(value, str | Real | date | np.bool_) or len(_as_text(value)) > 10_000:
-            raise InputError(
-                f"row {row} of {where} holds a {type(value).__name__}, which is no label: give text or whole numbers",
-                code="labels-type",
-            )
+    labels = values.tolist()
+    missing = np.flatnonzero(values.isna())
+    if missing.size:
+        raise InputError(f"row {missing[0]} of {where} is empty: give every example a label", code="missing-label")
+    kinds = set(map(type, labels))
+    odd = next((kind for kind in kinds if not issubclass(kind, str | Real | date | np.bool_)), None)
+    if odd is not None:
+        row = next(row for row, label in enumerate(labels) if type(label) is odd)
+        raise InputError(
+            f"row {row} of {where} holds a {odd.__name__}, which is no label: give text or whole numbers",
+            code="labels-type",
+        )
+    if any(len(_as_text(label)) > MOST for label in set(labels)):
+        raise InputError(f"a label in {where} is longer than {MOST:,} characters: shorten it", code="labels-type")
+    blank = {label for label in set(labels) if isinstance(label, str) and not label.strip()}
+    if blank:
+        row = next(row for row, label in enumerate(labels) if label in blank)
+        raise InputError(f"row {row} of {where} is empty: give every example a label", code="missing-label")
     return values.astype(object)
 
 
@@ -207,13 +219,21 @@ def _as_text(label: Any) -> str:
     try:
         return str(label)
     except ValueError:  # more digits than Python writes
-        return " " * 10_001
+        return " " * (MOST + 1)
 
 
 def _as_numbers(values: pd.Series) -> pd.Series:
     """Labels as numbers where all of them are whole ones and written so, else as text: 01 is not 1."""
-    whole = all(WHOLE.fullmatch(str(value).removesuffix(".0")) for value in values.tolist())
-    return values.map(lambda value: int(str(value).removesuffix(".0"))) if whole else values.astype(str).astype(object)
+    import pandas as pd
+
+    labels = values.tolist()
+    if len(set(map(type, labels))) > 1:  # 1 and True are equal, and not the same label
+        labels = [str(value) for value in labels]
+    texts = {value: str(value) for value in set(labels)}  # each once: there are many labels of few classes
+    short = {value: text.removesuffix(".0") for value, text in texts.items()}
+    whole = all(WHOLE.fullmatch(text) for text in short.values())
+    names: dict[Any, Any] = {value: int(text) for value, text in short.items()} if whole else texts
+    return pd.Series([names[value] for value in labels], values.index, dtype=object)
 
 
 def _scores(values: pd.Series, what: str, worst: bool) -> NDArray[np.float64]:
@@ -238,6 +258,8 @@ def _scores(values: pd.Series, what: str, worst: bool) -> NDArray[np.float64]:
 
 def _truths(values: pd.Series, what: str) -> NDArray[np.bool_]:
     """Truths as tables write them."""
+    if values.dtype == bool:
+        return values.to_numpy()
     words = values.astype(str).str.strip().str.lower()
     odd = np.flatnonzero(~words.isin([*TRUE, *FALSE]))
     if odd.size:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crust._util.foreign import LONGEST, as_typed, check_text
+from crust._util.foreign import as_typed, check_text
+from crust._util.foreign_files import LONGEST
 from crust.data import matrix_io
 from crust.data.labels import as_name, column_codes, have_names
 from crust.errors import InputError, choices
@@ -86,8 +87,10 @@ def read_corrections(
         names = [str(one) for one in corrections.columns]
     label = next((one for one in ("corrected", "label") if one in columns), None)
     if label is None or not {"index", "id"} & set(columns):
+        take = "; to take every label as it is predicted, call that column corrected"
         raise InputError(
-            f"{name} has the columns {table_io.listed(names)}: corrections need index (or id) and corrected",
+            f"{name} has the columns {table_io.listed(names)}: corrections need index (or id) and corrected"
+            f"{take if 'predicted_label' in names else ''}",
             code="missing-column",
         )
     values = columns[label]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crust._util.foreign import path_of
+from crust._util.foreign_files import path_of
 from crust.corrections.corrected_labels import decisions_table
 from crust.errors import InputError
 from crust.runs.audit_source import AuditSource, open_audit

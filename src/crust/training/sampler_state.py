@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from crust._util.foreign import parse_json
+from crust._util.foreign_files import parse_json
 from crust.errors import InputError
 from crust.training import checkpoint
 

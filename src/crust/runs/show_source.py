@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crust._util.foreign import as_array, cannot_read, check_regular, is_sequence, path_of
+from crust._util.foreign import as_array, cannot_read, is_sequence
+from crust._util.foreign_files import check_regular, path_of
 from crust.errors import InputError
 from crust.report.previews import Looks, Pictures, Rows, as_image, files_of, is_image, numbers_of, pictures_of, rows_of
 
