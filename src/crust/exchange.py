@@ -95,7 +95,7 @@ def to_cleanlab(audit: pd.DataFrame, classes: Sequence[Any] | None = None) -> pd
 
     from crust.data.labels import column_codes
 
-    audit = _audit(audit)
+    audit = _any_audit(audit)
     if not (classes is None or is_sequence(classes)):
         raise InputError(f"classes are a {type(classes).__name__}: give a list of names", code="classes-type")
     names = classes_of(audit) if classes is None else list(classes)
@@ -178,7 +178,7 @@ def to_label_studio(
         (4, {'choices': ['dog']})
     """
     tasks = []
-    for row in worst_first(_audit(audit)).to_dict("records"):
+    for row in worst_first(_any_audit(audit)).to_dict("records"):
         kind, shown = _shown(row, looks)
         if kind == "image":
             shown = image_prefix + quote(str(row.get("id", "")) or Path(shown).name)
@@ -238,15 +238,15 @@ def from_label_studio(export: str | Path | Sequence[Mapping[str, Any]]) -> pd.Da
         if "annotations" in task:
             chosen = [
                 name
-                for one in _objects(task["annotations"], what)
+                for one in _json_objects(task["annotations"], what)
                 if not one.get("was_cancelled")
-                for result in _objects(one.get("result"), what)
+                for result in _json_objects(one.get("result"), what)
                 if result.get("type") == "choices" and result.get("from_name", "label") == "label"
-                for name in _names(_object(result.get("value"), what).get("choices"), what)
+                for name in _chosen_names(_json_object(result.get("value"), what).get("choices"), what)
             ]
         else:  # JSON-MIN: one annotation a task, flat
             label = task.get("label", task.get("choice"))
-            chosen = _names(label.get("choices") if isinstance(label, Mapping) else label, what)
+            chosen = _chosen_names(label.get("choices") if isinstance(label, Mapping) else label, what)
         found.append((data, chosen))
     return _corrections(found, "the export of Label Studio")
 
@@ -270,7 +270,7 @@ def to_argilla(audit: pd.DataFrame, looks: Looks | None = None, question: str = 
         ({'label': {'value': 'dog', 'score': 0.8, 'agent': 'crust'}}, 'cat')
     """
     records = []
-    for row in worst_first(_audit(audit)).to_dict("records"):
+    for row in worst_first(_any_audit(audit)).to_dict("records"):
         kind, shown = _shown(row, looks)
         fields = {str(name): str(value) for name, value in shown.items()} if kind == "row" else {kind: str(shown)}
         metadata = {INDEX: int(row["index"]), "given_label": str(row["given_label"])}
@@ -299,10 +299,10 @@ def from_argilla(records: Any, question: str = "label") -> pd.DataFrame:
     """
     found, what = [], "the records of Argilla"
     for record in _listed(records, "records of Argilla"):
-        answers = _objects(_object(record.get("responses"), what).get(question), what)
+        answers = _json_objects(_json_object(record.get("responses"), what).get(question), what)
         given = [one.get("value") for one in answers if one.get("status") != "discarded"]
-        chosen = [name for value in given for name in _names(value, what)]
-        found.append(({**_object(record.get("metadata"), what), ID: record.get("id")}, chosen))
+        chosen = [name for value in given for name in _chosen_names(value, what)]
+        found.append(({**_json_object(record.get("metadata"), what), ID: record.get("id")}, chosen))
     return _corrections(found, "the records of Argilla")
 
 
@@ -321,7 +321,7 @@ def to_fiftyone(audit: pd.DataFrame) -> dict[str, Any]:
         >>> to_fiftyone(pd.DataFrame({"index": [4], "id": ["cat/a.png"], **columns}))["labels"]["cat/a"]["label"]
         'cat'
     """
-    audit = _audit(audit)
+    audit = _any_audit(audit)
     if "id" not in audit:
         raise InputError("the audit has no column id that would name the images: FiftyOne needs it", code="missing-ids")
     labels = {}
@@ -354,15 +354,15 @@ def from_fiftyone(export: str | Path | Mapping[str, Any]) -> pd.DataFrame:
             "this is no labels.json of FiftyOne: export a FiftyOneImageClassificationDataset", code="file-type"
         )
     what = "the export of FiftyOne"
-    classes, rows = _names(found.get("classes"), what), []
+    classes, rows = _chosen_names(found.get("classes"), what), []
     for name, target in found["labels"].items():
         attributes: Mapping[str, Any] = {}
         if isinstance(target, Mapping):
-            attributes, target = _object(target.get("attributes"), what), target.get("label")
+            attributes, target = _json_object(target.get("attributes"), what), target.get("label")
         if isinstance(target, int) and not isinstance(target, bool) and 0 <= target < len(classes):
             target = classes[target]
         about = {INDEX: attributes[INDEX]} if INDEX in attributes else {ID: name}
-        rows.append((about, _names(target, what)))
+        rows.append((about, _chosen_names(target, what)))
     return _corrections(rows, what)
 
 
@@ -389,37 +389,37 @@ def read_annotations(path: str | Path) -> pd.DataFrame:
     )
 
 
-def _audit(audit: pd.DataFrame) -> pd.DataFrame:
+def _any_audit(audit: pd.DataFrame) -> pd.DataFrame:
     """Any table of label issues, in our words."""
     return as_audit(audit, "the audit")[0]
 
 
-def _objects(values: Any, what: str) -> list[Mapping[str, Any]]:
+def _json_objects(values: Any, what: str) -> list[Mapping[str, Any]]:
     """A list of JSON objects, or nothing."""
     if values is None:
         return []
     if not isinstance(values, list | tuple) or not all(isinstance(one, Mapping) for one in values):
-        raise _odd(values, what)
+        raise _unlike(values, what)
     return list(values)
 
 
-def _object(value: Any, what: str) -> Mapping[str, Any]:
+def _json_object(value: Any, what: str) -> Mapping[str, Any]:
     """A JSON object, or an empty one."""
     if value is not None and not isinstance(value, Mapping):
-        raise _odd(value, what)
+        raise _unlike(value, what)
     return value or {}
 
 
-def _names(value: Any, what: str) -> list[str]:
+def _chosen_names(value: Any, what: str) -> list[str]:
     """Names of classes: one, several or none."""
     values = [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
     if not all(isinstance(one, str | int | float) for one in values):
-        raise _odd(value, what)
+        raise _unlike(value, what)
     check_text(values, what)
     return [str(one) for one in values]
 
 
-def _odd(value: Any, what: str) -> InputError:
+def _unlike(value: Any, what: str) -> InputError:
     return InputError(
         f"{what} holds {value!r:.{LONGEST}} where it usually has something else: export it once more as JSON",
         code="file-type",
@@ -446,7 +446,7 @@ def _corrections(found: Sequence[tuple[Mapping[str, Any], list[str]]], what: str
             )
         for value, kinds in ((index, (int, float, NoneType)), (name, (str, int, float, NoneType))):
             if not isinstance(value, kinds):
-                raise _odd(value, what)
+                raise _unlike(value, what)
         rows.append({"index": index, "id": None if name is None else str(name), "corrected": chosen[0]})
     if apart:
         log.warning("%d annotations of %s do not agree with each other and are left out", apart, what)

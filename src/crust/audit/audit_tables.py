@@ -206,7 +206,7 @@ def _labels(values: pd.Series, where: str) -> pd.Series:
             f"row {row} of {where} holds a {odd.__name__}, which is no label: give text or whole numbers",
             code="labels-type",
         )
-    if any(len(_as_text(label)) > MOST for label in set(labels)):
+    if any(len(_label_text(label)) > MOST for label in set(labels)):
         raise InputError(f"a label in {where} is longer than {MOST:,} characters: shorten it", code="labels-type")
     blank = {label for label in set(labels) if isinstance(label, str) and not label.strip()}
     if blank:
@@ -215,7 +215,7 @@ def _labels(values: pd.Series, where: str) -> pd.Series:
     return values.astype(object)
 
 
-def _as_text(label: Any) -> str:
+def _label_text(label: Any) -> str:
     try:
         return str(label)
     except ValueError:  # more digits than Python writes

@@ -74,7 +74,7 @@ def read_corrections(
         if path.suffix.lower() == ".json":
             from crust.exchange import read_annotations
 
-            columns = _columns_of(read_annotations(path), audit, name)
+            columns = _used_columns(read_annotations(path), audit, name)
             names = [*columns]
         else:
             with matrix_io.reading(path):
@@ -83,7 +83,7 @@ def read_corrections(
             columns = {one: table.column(one).to_pylist() for one in USED if one in table.column_names}
             names = table.column_names
     else:
-        columns = _columns_of(corrections, audit, name)
+        columns = _used_columns(corrections, audit, name)
         names = [str(one) for one in corrections.columns]
     label = next((one for one in ("corrected", "label") if one in columns), None)
     if label is None or not {"index", "id"} & set(columns):
@@ -112,7 +112,7 @@ def read_corrections(
     return found
 
 
-def _columns_of(corrections: pd.DataFrame, audit: pd.DataFrame, name: str) -> dict[str, list[Any]]:
+def _used_columns(corrections: pd.DataFrame, audit: pd.DataFrame, name: str) -> dict[str, list[Any]]:
     """Those that are used, with None for what is missing. FiftyOne names images without their endings: with them."""
     import pandas as pd
 

@@ -120,14 +120,14 @@ def _of_object(show: Any) -> tuple[Looks, int]:
         return _of_columns(show), len(next(iter(show.values())))
     names = getattr(show, "column_names", None)  # of Arrow's tables and of datasets
     if names is not None and not callable(names):
-        _check_names(names)
+        _check_column_names(names)
         columns = {str(name): show[name] for name in names}
         images = [name for name, values in columns.items() if len(values) and _is_picture(values[0])]
         if images:
             return _of_list(columns[images[0]])
         return rows_of(show), len(show)
     if hasattr(show, "columns") and hasattr(show, "iloc"):
-        _check_names(list(show.columns))
+        _check_column_names(list(show.columns))
         return rows_of(show), len(show)
     if hasattr(show, "shape") and not hasattr(show, "iloc"):
         values = as_array(show, "what is to be shown")
@@ -143,7 +143,7 @@ def _of_object(show: Any) -> tuple[Looks, int]:
 
 def _of_columns(show: dict[Any, Any]) -> Looks:
     """A dict of columns, all of one length."""
-    _check_names(list(show))
+    _check_column_names(list(show))
     if not all(is_sequence(values) for values in show.values()) or len({len(values) for values in show.values()}) > 1:
         raise InputError(
             "what is to be shown has columns of different lengths: give each one value an example", code="ragged"
@@ -151,7 +151,7 @@ def _of_columns(show: dict[Any, Any]) -> Looks:
     return rows_of(show)
 
 
-def _check_names(names: Sequence[Any]) -> None:
+def _check_column_names(names: Sequence[Any]) -> None:
     if not len(names):
         raise InputError("what is to be shown has no columns: give one at least", code="empty")
     if len({str(name) for name in names}) < len(names):
@@ -180,15 +180,15 @@ def _of_list(values: Sequence[Any]) -> tuple[Looks, int]:
         columns = [name for name, value in first.items() if isinstance(value, str | int | float)]
         pictures = [name for name, value in first.items() if _is_picture(value)]
         if pictures:
-            return Pictures(lambda index: _picture(_part(item(index), pictures[0]))), count
-        _check_names(columns)
-        return Rows(columns, lambda index: [_part(item(index), name) for name in columns]), count
+            return Pictures(lambda index: _picture(_field_of(item(index), pictures[0]))), count
+        _check_column_names(columns)
+        return Rows(columns, lambda index: [_field_of(item(index), name) for name in columns]), count
     if _is_picture(first):
         return Pictures(lambda index: _picture(item(index))), count
     return Rows(["text"], lambda index: [item(index)]), count
 
 
-def _part(item: Any, name: Any) -> Any:
+def _field_of(item: Any, name: Any) -> Any:
     """What an item has by that name; nothing where it is no dict, or has none."""
     return item.get(name) if isinstance(item, dict) else None
 
