@@ -1,6 +1,6 @@
 """Bytes that one process of several sends for a look and a choice of `crust`, beside a gather of everything to all.
 
-python -m benchmarks.ranks                  20,000 examples in 10 and 100 classes, 1, 2 and 4 processes by gloo
+python -m benchmarks.ranks                  50,000 examples in 10 and 100 classes, 1, 2 and 4 processes by gloo
 
 Counted are the arrays that the process gives to others, and what the network interface of this machine says of all.
 """
@@ -78,7 +78,7 @@ def measure(count: int, n: int, classes: int) -> dict[str, Any]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[20_000], help="examples")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[50_000], help="examples")
     parser.add_argument("--classes", type=int, nargs="+", default=[10, 100])
     options = parser.parse_args()
     rows, fine = [], True

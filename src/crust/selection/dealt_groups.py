@@ -27,7 +27,7 @@ def owners(sizes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
 
     Example:
         >>> owners(np.array([10, 60, 50, 30, 0]), 2).tolist()
-        [1, 0, 1, 1, 0]
+        [1, 0, 1, 1, 1]
     """
     work, found = np.zeros(count), np.zeros(len(sizes), np.int64)
     for group in np.argsort(-sizes, kind="stable").tolist():

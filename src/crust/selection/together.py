@@ -67,8 +67,8 @@ ALONE = Alone()
 def lower_quantile(values: NDArray[np.floating], share: float, together: Together = ALONE) -> float:
     """The largest value that at most so large a share of all values lies below: `np.quantile` by method "lower".
 
-    Of values in several processes, none negative: their bits are in the order of the values, so that two counts, of the
-    upper 16 bits and of the lower ones, find the very same value without a value being sent.
+    Of values in several processes, none negative: their bits are in the order of the values, so that three counts, of
+    the upper 11 bits, the next 11 and the last 10, find the very same value without a value being sent.
 
     Example:
         >>> lower_quantile(np.arange(10, dtype=np.float32), 0.25)
@@ -78,13 +78,11 @@ def lower_quantile(values: NDArray[np.floating], share: float, together: Togethe
         return float(np.quantile(values, share, method="lower"))
     bits = values.astype(np.float32, copy=False).reshape(-1).view(np.uint32)
     place = int(share * (int(together.add(np.array([bits.size]))[0]) - 1))
-    upper, place = _bin_of(bits >> 16, place, together)
-    lower, _ = _bin_of(bits[bits >> 16 == upper] & 0xFFFF, place, together)
-    return float(np.array([(upper << 16) + lower], np.uint32).view(np.float32)[0])
-
-
-def _bin_of(numbers: NDArray[np.integer], place: int, together: Together) -> tuple[int, int]:
-    """The number that stands at a place among those of all processes, in order, and its place among its equals."""
-    ends = np.cumsum(together.add(np.bincount(numbers, minlength=2**16)))
-    found = int(np.searchsorted(ends, place, side="right"))
-    return found, place - (int(ends[found - 1]) if found else 0)
+    found = 0
+    for shift, width in ((21, 11), (10, 11), (0, 10)):
+        ends = np.cumsum(together.add(np.bincount((bits >> shift) & (2**width - 1), minlength=2**width)))
+        number = int(np.searchsorted(ends, place, side="right"))
+        place -= int(ends[number - 1]) if number else 0
+        bits = bits[(bits >> shift) & (2**width - 1) == number]  # of those left the upper bits are the same
+        found += number << shift
+    return float(np.array([found], np.uint32).view(np.float32)[0])
