@@ -25,7 +25,7 @@ def table(n: int = 500) -> pa.Table:
 def file(tmp_path, monkeypatch):
     path = tmp_path / "people.parquet"
     pq.write_table(table(), path, row_group_size=130)
-    monkeypatch.setattr(parquet_columns, "ROWS", 33)
+    monkeypatch.setattr(parquet_columns, "PIECE_ROWS", 33)
     return path
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-ROWS = 2**16  # that are read at once
+PIECE_ROWS = 2**16  # that are read at once
 
 
 class ParquetColumns:
@@ -66,7 +66,7 @@ class ParquetColumns:
         """A table of some columns, read whole."""
         return self.file.read(columns=names).slice(0, self.num_rows)
 
-    def pieces(self, names: list[str], rows: int = ROWS) -> Iterator[Any]:
+    def pieces(self, names: list[str], rows: int = PIECE_ROWS) -> Iterator[Any]:
         """Tables of so many rows, in order, with some of the columns."""
         import pyarrow as pa
 

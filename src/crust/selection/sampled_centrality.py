@@ -11,9 +11,9 @@ given labels), cut into as many pieces as there are samples, and a point is draw
 and every point is drawn as often as any other, so the bounds for means of independent variables hold (`error_bounds`).
 
 Every operation is elementwise in float32 and sums fold halves onto each other, so that neither vector width nor threads
-nor how the rows are cut change a bit. Sums over the group are of whole numbers (`exact_sums`), so that a group whose
-rows lie in several processes has the same bits as well: these exchange the sums, eight bytes a point to put the group
-in order, and the points of the sample.
+nor how the rows are cut change a bit. Sums over the group are of whole numbers (`whole_number_sums`), so that a group
+whose rows lie in several processes has the same bits as well: these exchange the sums, eight bytes a point to put the
+group in order, and the points of the sample.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
@@ -81,7 +81,7 @@ class SampledGroup:
         largest = together.largest(largest) if metric != "cosine" else 1.0
         self.exponent, self.unit = power_of_two(largest, "euclidean")
         pieces = (block for _, block in self._blocks())
-        self.centre = exact_sums(pieces, self.dims, largest, self.exponent, self.size, together) / self.size
+        self.centre = whole_number_sums(pieces, self.dims, largest, self.exponent, self.size, together) / self.size
         self.squares = np.empty(self.n)  # from the centre
         leading, reach = np.empty(self.n, np.int32), 0.0
         for first, block in self._blocks():
@@ -94,7 +94,7 @@ class SampledGroup:
             reach = max(reach, float(sizes.max()))
         reach = together.largest(reach)
         self.farthest = together.largest(float(self.squares.max(initial=0.0)))
-        spread = exact_sums([self.squares[:, None]], 1, self.farthest, 0, self.size, together)[0] / self.size
+        spread = whole_number_sums([self.squares[:, None]], 1, self.farthest, 0, self.size, together)[0] / self.size
         self.root = np.sqrt(self.squares + spread)  # of the mean square of the distances
         # float32 has room for squares of what is about one
         self.scale = math.ldexp(1.0, -math.frexp(reach)[1]) if 0.0 < reach < math.inf else 0.0
@@ -163,7 +163,7 @@ class SampledGroup:
         return (self.root * self.scale - term) * (others * length), off
 
 
-def exact_sums(
+def whole_number_sums(
     blocks: Iterable[NDArray[np.float64]], dims: int, largest: float, exponent: int, size: int, together: Together
 ) -> NDArray[np.float64]:
     """The sums of all rows, of `size` in all processes, rounded to whole numbers so that no order of adding matters.
@@ -173,7 +173,7 @@ def exact_sums(
         largest: no number was larger before that.
 
     Example:
-        >>> exact_sums([np.array([[1.0, 0.1], [2.0, -0.3]])], 2, 2.0, 0, 2, ALONE).round(9).tolist()
+        >>> whole_number_sums([np.array([[1.0, 0.1], [2.0, -0.3]])], 2, 2.0, 0, 2, ALONE).round(9).tolist()
         [3.0, -0.2]
     """
     if not 0.0 < largest < math.inf:

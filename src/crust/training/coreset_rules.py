@@ -18,7 +18,7 @@ from crust._util.large_arrays import ROWS
 from crust.selection import Coreset, centrality, select
 from crust.selection.dealt_groups import dealt_centrality, dealt_select
 from crust.selection.together import ALONE, Together
-from crust.training.distributed import Rows
+from crust.training.distributed import OwnRows
 from crust.training.epoch_scaling import warmup_of
 from crust.training.method import Selection
 from crust.training.noise_estimation import HeldOutNoise, held_out_noise
@@ -89,7 +89,7 @@ def choose(
     return select(together.join(proxies), share, groups=groups, algorithm=selection, seed=seed, threads=threads)
 
 
-def mean_distances(
+def distances_to_group(
     proxies: NDArray[np.floating],
     groups: NDArray[np.int64] | None,
     n: int,
@@ -110,7 +110,7 @@ def _central_ranks(
     proxies: NDArray[np.floating], groups: NDArray[np.int64] | None, n: int, together: Together
 ) -> NDArray[np.float64]:
     """The share of its group that is more central than an example: comparable between groups of any size and width."""
-    far = mean_distances(proxies, groups, n, together)
+    far = distances_to_group(proxies, groups, n, together)
     codes = np.zeros(n, np.int64) if groups is None else np.unique(groups, return_inverse=True)[1]
     order = np.lexsort((far, codes))  # stable: of equals the lower index comes first
     sizes = np.bincount(codes)
@@ -246,7 +246,7 @@ class SizedCoreset:
             far = -together.join(own).astype(np.float64)
         else:
             self.average[rows, own_labels] -= 1  # the gradient proxies, in their place: a copy could take gigabytes
-            far = mean_distances(self.average, groups, n, together, device)
+            far = distances_to_group(self.average, groups, n, together, device)
             self.average[rows, own_labels] = own
         member = predictions == labels
         member[_smallest(far, labels, max(1 / n, 1 - self.noise.disagreement)).indices] = True
@@ -279,7 +279,9 @@ class SizedCoreset:
     def state(self) -> dict[str, Any]:
         noise = None if self.noise is None else list(dataclasses.astuple(self.noise))
         own = {name: value for name, value in vars(self).items() if name not in ("memory", "together", "mine")}
-        average = self.average if self.together.count == 1 or self.average is None else Rows(self.average, self.looks)
+        average = (
+            self.average if self.together.count == 1 or self.average is None else OwnRows(self.average, self.looks)
+        )
         return {**own, "noise": noise, "average": average}
 
     def load(self, state: dict[str, Any]) -> None:

@@ -262,8 +262,8 @@ def _bytes(rows: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 @dataclass
-class Rows:
-    """Rows of our examples, where each process has its own, in a state that is to be saved whole.
+class OwnRows:
+    """OwnRows of our examples, where each process has its own, in a state that is to be saved whole.
 
     Two of the same place and version are the same rows.
     """
@@ -283,12 +283,12 @@ class Collected:
         """The state with the rows of all processes joined; elsewhere than in the first they are None.
 
         Example:
-            >>> Collected(Processes(cpu=True))({"a": {"b": Rows(np.ones(2), 1)}, "c": 3})
+            >>> Collected(Processes(cpu=True))({"a": {"b": OwnRows(np.ones(2), 1)}, "c": 3})
             {'a': {'b': array([1., 1.])}, 'c': 3}
         """
         if isinstance(state, dict):
             return {name: self(value, f"{place}.{name}") for name, value in state.items()}
-        if not isinstance(state, Rows):
+        if not isinstance(state, OwnRows):
             return state
         version, whole = self.known.get(place, (-1, None))
         if version != state.version:

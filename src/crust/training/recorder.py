@@ -17,7 +17,7 @@ from crust.audit.training_dynamics import Watch, trust
 from crust.errors import InputError
 from crust.training import checkpoint
 from crust.training.context import Context
-from crust.training.distributed import Collected, Rows
+from crust.training.distributed import Collected, OwnRows
 from crust.training.evaluation import EpochEvaluation
 from crust.training.loop import spent
 from crust.training.method import Known, Selection
@@ -172,7 +172,7 @@ class Recorder:
         """What method and audit remember, of all processes in the first; others send their rows after a look only."""
         watch = self.watch.state()
         if self.context.together.count > 1:
-            watch |= {name: Rows(watch[name], self.watch.looks) for name in Watch.OF_EACH}
+            watch |= {name: OwnRows(watch[name], self.watch.looks) for name in Watch.OF_EACH}
         found: dict[str, Any] = self.collected({"method": self.method.state(), "watch": watch})
         return found
 
