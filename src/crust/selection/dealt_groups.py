@@ -72,7 +72,7 @@ def dealt_centrality(
         )
         means[ours[index]] = found
     where = np.where(large[codes], _ranks(len(codes), together), owner[codes])
-    return _known(means, where, together)
+    return _made_right(means, where, together)
 
 
 def dealt_select(
@@ -104,8 +104,8 @@ def dealt_select(
             medoid[index], nearest[index] = index[found.indices[found.assignment]], found.distances
             gain[index[found.indices]], place[index[found.indices]] = found.gains, np.arange(len(found.indices))
     where = owner[inner]
-    medoid, nearest, place = (_known(each, where, together) for each in (medoid, nearest, place))
-    gain = _known(gain, np.where(place >= 0, where, -1), together)
+    medoid, nearest, place = (_made_right(each, where, together) for each in (medoid, nearest, place))
+    gain = _made_right(gain, np.where(place >= 0, where, -1), together)
     order = np.lexsort((place, inner))
     order = order[place[order] >= 0]
     picked = [order[inner[order] == group] for group in range(len(sizes))]
@@ -142,7 +142,7 @@ def _ranks(n: int, together: Together) -> NDArray[np.int64]:
     return np.repeat(np.arange(together.count), [len(together.slice(n, rank)) for rank in range(together.count)])
 
 
-def _known(values: NDArray[Any], where: NDArray[np.int64], together: Together) -> NDArray[Any]:
+def _made_right(values: NDArray[Any], where: NDArray[np.int64], together: Together) -> NDArray[Any]:
     """Numbers that each are right in one process, `where` (-1: nowhere), made right in all."""
     joined = together.join(values[where == together.rank])
     order = np.argsort(where, kind="stable")

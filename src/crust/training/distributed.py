@@ -263,7 +263,7 @@ def _bytes(rows: NDArray[Any]) -> NDArray[np.uint8]:
 
 @dataclass
 class OwnRows:
-    """OwnRows of our examples, where each process has its own, in a state that is to be saved whole.
+    """Rows of our examples, where each process has its own, in a state that is to be saved whole.
 
     Two of the same place and version are the same rows.
     """
