@@ -104,6 +104,8 @@ class Recorder:
         line |= evaluated.metrics | self._watch(evaluated)
         if spent(context):  # by now: a pass over the training set may have used up what was left
             line["stopped"] = "passes"
+        elif self.state.out_of_patience(context.settings):
+            line["stopped"] = "patience"
         line["seconds"] = self._seconds()
         line["passes"] = {"forward": context.cost.forward, "backward": context.cost.backward}
         self.history.append(line)
