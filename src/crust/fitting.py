@@ -18,7 +18,7 @@ from torch import nn
 
 from crust import defaults
 from crust._util import seeding
-from crust._util.foreign import path_of
+from crust._util.foreign_files import path_of
 from crust._util.large_arrays import kept_type
 from crust._util.progress import LINE_EVERY, EpochProgress
 from crust._util.torch_modules import (

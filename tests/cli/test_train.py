@@ -167,7 +167,7 @@ def test_recipes_have_every_setting(name):
     found = recipe.read_recipe(name)
     kind = METHODS[found["method"]]
     settings = {key: value for key, value in found.items() if key not in recipe.OPTIONS}
-    assert set(settings) == {*TrainSettings.model_fields, *kind.Settings.model_fields} - {"stop_after"}
+    assert set(settings) == {*TrainSettings.model_fields, *kind.Settings.model_fields} - {"stop_after", "device"}
     experiment, own = split_settings(settings, kind.Settings)
     assert kind(own).settings.fraction == 0.5
     where = {"cifar10-paper": (80, 100), "webvision-paper": (30, 60)}[name]

@@ -230,12 +230,12 @@ class Stream(torch.utils.data.IterableDataset):
         ("not-a-function", lambda x, y: (x, y), {"collate_fn": 3}),
         ("cannot-show", lambda x, y: (x, y), {"show": "text"}),
         ("cannot-show", lambda x, y: (x, y), {"show": ["one"]}),
-        ("not-integer", lambda x, y: (x, x[:, 0]), {}),
+        ("labels-type", lambda x, y: (x, x[:, 0]), {}),
     ],
 )  # fmt: skip
 def test_refusals(problem, code, data, options):
     x, y = problem
     with refused(code) as caught:
         crust.fit(network(), data(x, torch.from_numpy(y)), **options, **FAST)
-    if code == "not-integer":
+    if code == "labels-type":
         assert "regression" in str(caught.value)

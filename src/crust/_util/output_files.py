@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from crust._util.foreign import path_of
+from crust._util.foreign_files import path_of
 from crust.errors import InputError
 
 

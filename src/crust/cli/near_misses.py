@@ -41,4 +41,5 @@ def _meant(missed: str, options: list[str], path: str) -> str | None:
 
         if name in {*TrainSettings.model_fields, *METHODS["crust"].Settings.model_fields}:
             return f"--set {name}=VALUE"
-    return next(iter(difflib.get_close_matches(option, options, n=1)), None)
+    swapped = (other for other in options if sorted(other) == sorted(option))  # letters in another order
+    return next(swapped, None) or next(iter(difflib.get_close_matches(option, options, n=1)), None)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from crust._util.atomic_write import remove_drafts
-from crust._util.foreign import path_of
+from crust._util.foreign_files import path_of
 from crust._util.output_files import check_output, write_table
 from crust.corrections.corrected_labels import SUFFIXES, corrected_labels, read_corrections
 from crust.corrections.move_image_files import EXCLUDED, any_done, do_moves, done, plan_moves, read_moves, write_moves

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from crust._util.atomic_write import write_atomic
-from crust._util.foreign import check_regular
+from crust._util.foreign_files import check_regular
 from crust.data.image_folder import check_inside
 from crust.errors import InputError
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from crust._util.foreign import check_regular, path_of
+from crust._util.foreign_files import check_regular, path_of
 from crust.data import cifar, digits, image_folder, npz_dataset, table_dataset, webvision
 from crust.data.examples import Bundle, Examples
 from crust.data.matrix_io import TABLES

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from crust._util.foreign import check_regular, decoded, whole_numbers
+from crust._util.foreign import decoded, whole_numbers
+from crust._util.foreign_files import check_regular
 from crust.data import table_io
 from crust.errors import InputError, choices
 

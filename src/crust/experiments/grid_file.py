@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from crust._util.foreign import read_file
+from crust._util.foreign_files import read_file
 from crust.errors import CrustError, InputError, choices
 from crust.experiments.specs import MOST_SEEDS, RUNTIME, SCALES, key, make
 from crust.methods import METHODS

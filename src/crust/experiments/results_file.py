@@ -14,7 +14,7 @@ from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from crust._util.atomic_write import remove_drafts, write_atomic
-from crust._util.foreign import parse_json, read_file
+from crust._util.foreign_files import parse_json, read_file
 from crust.errors import InputError
 from crust.experiments.specs import same_spec, with_present_names
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crust._util.foreign import check_regular, path_of
+from crust._util.foreign_files import check_regular, path_of
 from crust.errors import InputError, choices
 from crust.review.decisions import KINDS, NOTE, REASON, Change, Conflict, Decision, StoreError, wrong
 

@@ -20,7 +20,7 @@ from crust.errors import CrustError, InputError
 from crust.report.previews import Looks
 from crust.runs.data import looks_or_reason
 from crust.runs.folder import RunFolder
-from crust.runs.shown import looks_of_shown
+from crust.runs.show_source import looks_of_shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -307,7 +307,7 @@ def open_audit(
         probs: out-of-sample probabilities, a column a class.
         features: features, such as embeddings.
         labels: the labels that belong to them.
-        show: what is shown of the examples, see `crust.runs.shown.looks_of_shown`.
+        show: what is shown of the examples, see `crust.runs.show_source.looks_of_shown`.
         data: where the data of a run lies now.
         data_dir: where named datasets are.
         progress: show bars on stderr.

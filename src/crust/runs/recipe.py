@@ -22,7 +22,7 @@ def recipe_names() -> list[str]:
 
 def read_recipe(recipe: str | Path) -> dict[str, Any]:
     """A recipe from a file, or one of ours by name."""
-    from crust._util.foreign import check_regular, parse_yaml, path_of
+    from crust._util.foreign_files import check_regular, parse_yaml, path_of
 
     path = Path(recipe)
     if path.suffix.lower() not in (".yaml", ".yml"):
@@ -95,7 +95,7 @@ def parse_settings(words: Iterable[str]) -> dict[str, Any]:
         ...
         crust.errors.InputError: --set fraction has no value: write --set fraction=VALUE
     """
-    from crust._util.foreign import parse_yaml
+    from crust._util.foreign_files import parse_yaml
 
     found = {}
     for word in words:

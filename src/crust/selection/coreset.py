@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crust._util.atomic_write import write_atomic
-from crust._util.foreign import check_regular, path_of
+from crust._util.foreign_files import check_regular, path_of
 from crust.errors import InputError, choices
 
 FORMAT = 1  # of the file; to be raised when an older crust could not read it

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crust._util.foreign import check_regular
+from crust._util.foreign_files import check_regular
 from crust.errors import InputError
 from crust.selection import input_checks
 from crust.selection.distances import as_float64, directions, shifted

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from crust._util.atomic_write import write_atomic
-from crust._util.foreign import parse_json, read_file
+from crust._util.foreign_files import parse_json, read_file
 from crust.audit.training_dynamics import Watch, trust
 from crust.errors import InputError
 from crust.training import checkpoint

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from crust._util.atomic_write import write_atomic
-from crust._util.foreign import parse_json, read_file
+from crust._util.foreign_files import parse_json, read_file
 from crust.errors import InputError
 
 VERSION = 2
