@@ -76,7 +76,6 @@ def test_a_run_with_all_of_it_goes_on_bit_for_bit(run, tmp_path):
         assert torch.equal(value, parts.model.state_dict()[name]), name
     assert (whole.probabilities() == parts.probabilities()).all()
     assert [line["loss"] for line in whole.history] == [line["loss"] for line in parts.history]
-    assert whole.history.lines[-1]["loss"] < whole.history.lines[0]["loss"]
     with refused("changed-settings"):
         crust.fit(model, x_set(x, given), run_dir=tmp_path / "parts", resume=True, **{**options, "optimizer": "adamw"})
 
