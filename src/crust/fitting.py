@@ -74,6 +74,7 @@ def fit(
     label_column: str | None = None,
     collate_fn: Callable[[list[Any]], Any] | None = None,
     sample_weight: Any = None,
+    normalise: bool = True,
     show: Any = None,
     run_dir: str | Path | RunFolder | None = None,
     resume: bool = False,
@@ -108,10 +109,12 @@ def fit(
         collate_fn: what makes a batch of items, as for a DataLoader; default: rows of whole numbers of different
             lengths are filled up at their ends.
         sample_weight: what each example of the training set counts in the loss.
+        normalise: standardise arrays and columns of numbers.
         show: texts, one an example, or the name of their column: they stand in audit, report and review.
         run_dir: where history and checkpoints go; default: nowhere.
         resume: go on with the run that is there.
-        on_epoch_end: called with the history's line after every epoch.
+        on_epoch_end: called with the history's line after every epoch; where it raises StopIteration, the run ends
+            there, with the result that there is.
         trackers: what else shall hold the history, such as `["tensorboard"]`: any tracker that Accelerate knows; or
             with options, `{"wandb": {"project": "sorting", "name": "first"}}`.
         progress: show how far it is, on stderr: a live line on a terminal, elsewhere a line every ten seconds.
@@ -148,6 +151,7 @@ def fit(
             label_column=label_column,
             collate_fn=collate_fn,
             sample_weight=sample_weight,
+            normalise=normalise,
             show=show,
             run_dir=run_dir,
             resume=resume,
@@ -273,6 +277,7 @@ def prepare(
     label_column: str | None,
     collate_fn: Callable[[list[Any]], Any] | None,
     sample_weight: Any,
+    normalise: bool,
     show: Any,
     run_dir: str | Path | RunFolder | None,
     resume: bool,
@@ -290,7 +295,7 @@ def prepare(
         model = unwrapped(model)
     if isinstance(model, str):
         model = model_name(model)
-    run_dir = _check_arguments(validation, augment, resume, run_dir, on_epoch_end)
+    run_dir = _check_arguments(validation, augment, resume, normalise, run_dir, on_epoch_end)
     functions, settings = split_functions(settings)
     check_beside(functions, settings)
     chosen, experiment, method_name = build_method(method, settings)
@@ -307,7 +312,7 @@ def prepare(
         raise InputError(
             f"{method_name} needs true labels: give true_labels, or use another method", code="missing-true-labels"
         )
-    reading = reading_of(model, collate_fn, label_column)
+    reading = reading_of(model, collate_fn, label_column, normalise)
     data = prepare_data(
         train_set,
         labels,
@@ -429,14 +434,18 @@ def prepare(
 
 
 def _check_arguments(
-    validation: Any, augment: Any, resume: Any, run_dir: Any, on_epoch_end: Any
+    validation: Any, augment: Any, resume: Any, normalise: Any, run_dir: Any, on_epoch_end: Any
 ) -> str | Path | RunFolder | None:
     """Hold that each is of the kind that it must be; the folder of the run."""
     if isinstance(validation, bool) or not isinstance(validation, Real):
         raise InputError(
             f"validation is {validation!r:.100}: give a share from 0 on and below 1, such as 0.1", code="share-range"
         )
-    for name, value in {"resume": resume, **({} if augment is None else {"augment": augment})}.items():
+    for name, value in {
+        "resume": resume,
+        "normalise": normalise,
+        **({} if augment is None else {"augment": augment}),
+    }.items():
         if not isinstance(value, (bool, np.bool_)):
             raise InputError(f"{name} is {value!r:.100}: give True or False", code="not-yes-or-no")
     if resume and run_dir is None:

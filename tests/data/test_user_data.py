@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 from tests.integrations.clouds import clouds, network
@@ -49,6 +50,7 @@ def forms(x, y):
         "one-hot rows": (TensorDataset(x, torch.eye(3)[y]), {}),
         "one-hot items": ([(a, torch.eye(3)[b]) for a, b in pairs], {}),
         "a DataFrame": (frame, {"label_column": "kind"}),
+        "a table of Arrow": (pa.Table.from_pandas(frame), {"label_column": "kind"}),
         "a DataFrame and labels": (frame.drop(columns="kind"), {"labels": y}),
         "a dict of arrays": ({"x": x.numpy(), "label": y}, {}),
         "a dict of parts": ({"left": left, "right": right, "label": y}, {}),

@@ -265,3 +265,25 @@ def test_what_accelerate_launch_was_told_is_honoured():
     done = run_script(textwrap.dedent(LAUNCHED))
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.split() == ["bf16", "3", "no", "True"]
+
+
+def test_who_listens_ends_the_run_with_what_there_is(tmp_path):
+    def listen(line):
+        if line["epoch"] == 4:
+            raise StopIteration
+
+    options = {"epochs": 40, "audit_every": 40, "run_dir": tmp_path}
+    result = fit(on_epoch_end=listen, **options)
+    assert len(result.history) == 5
+    assert len(result.audit()) == 90  # it was looked at
+    assert crust.load(tmp_path, network()).history["loss"] == result.history["loss"]
+    whole = fit(resume=True, **{**options, "epochs": 40})
+    assert len(whole.history) == 40
+
+
+def test_arrays_stay_as_they_are_where_that_is_asked_for():
+    x, given, _ = clouds()
+    result = crust.fit(network(), (x, given), normalise=False, epochs=1, batch_size=16, progress=False)
+    assert result.config["inputs"]["mean"] is None
+    with torch.no_grad():
+        assert (result.model(torch.from_numpy(x)).argmax(1).numpy() == result.predict(x)).all()

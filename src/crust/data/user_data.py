@@ -36,6 +36,7 @@ class Reading:
         takes: what the network takes by name; None: that is not known, as with networks that are built by name.
         embeds: whether whole numbers are token ids, as they are for networks that embed them.
         padding: the token id that fills up what is shorter.
+        normalise: whether arrays and columns of numbers are standardised.
     """
 
     collate_fn: Callable[[list[Any]], Any] | None = None
@@ -43,6 +44,7 @@ class Reading:
     takes: frozenset[str] | None = None
     embeds: bool = False
     padding: int = 0
+    normalise: bool = True
 
 
 def as_examples(
@@ -145,7 +147,7 @@ def _from_pair(x: Any, y: Any, like: Examples | None, how: Reading) -> Examples:
     if (how.embeds if like is None else like.kind == "tokens") and (are_ids(x) or isinstance(x, list)):
         return from_tokens(x, y, classes=classes)
     if like is None:
-        return from_arrays(x, y)
+        return from_arrays(x, y, normalise=how.normalise)
     return from_arrays(x, y, classes=classes, mean=like.mean, std=like.std, normalise=False, where="the labels")
 
 
@@ -213,7 +215,7 @@ def _from_frame(data: Any, labels: Any, like: Examples | None, how: Reading, lab
     if like is None:
         numeric = all(kind.kind in "biuf" for kind in map(np.dtype, _plain_types(features))) if len(features) else False
         if numeric and not features.isna().to_numpy().any():
-            found = from_arrays(features, values)
+            found = from_arrays(features, values, normalise=how.normalise)
             found.encoding = {"names": [str(one) for one in features.columns]}
             return found
     elif trained is not None and "names" in trained:
@@ -302,7 +304,9 @@ def _of_loader(data: Any, how: Reading) -> tuple[Any, Reading]:
 
 
 def _listed(data: Any) -> Any:
-    """A column of a `datasets.Dataset` as a list."""
+    """A column of a `datasets.Dataset` as a list; tables of other libraries as those of pandas."""
+    if type(data).__module__.partition(".")[0] in ("pyarrow", "polars") and hasattr(data, "to_pandas"):
+        data = data.to_pandas()
     return list(data) if type(data).__name__ == "Column" and hasattr(data, "__len__") else data
 
 

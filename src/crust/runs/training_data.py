@@ -108,6 +108,7 @@ def reading_of(
     model: nn.Module | str | Callable[[], nn.Module],
     collate_fn: Callable[[list[Any]], Any] | None = None,
     label_column: str | None = None,
+    normalise: bool = True,
 ) -> Reading:
     """How data is read for a network: what it takes by name, and whether whole numbers are token ids to it.
 
@@ -121,13 +122,14 @@ def reading_of(
         raise InputError(f"label_column is {label_column!r:.100}: give the name of a column", code="label-column")
     if isinstance(model, str):
         takes = frozenset(HF_INPUTS) if model.startswith(HF) else None
-        return Reading(collate_fn, label_column, takes, embeds=model == TOKEN_MODEL)
+        return Reading(collate_fn, label_column, takes, embeds=model == TOKEN_MODEL, normalise=normalise)
     if not isinstance(model, nn.Module):
         with seeding.seeded(0, "weights"):  # no random number outside is used up
             model = made_by(model)
     embeds = any(isinstance(part, EMBEDDINGS) for part in model.modules())  # they take whole numbers as token ids
     padding = getattr(getattr(unwrapped(model), "config", None), "pad_token_id", None)
-    return Reading(collate_fn, label_column, forward_names(model), embeds, padding if isinstance(padding, int) else 0)
+    padding = padding if isinstance(padding, int) else 0
+    return Reading(collate_fn, label_column, forward_names(model), embeds, padding, normalise)
 
 
 def texts_to_show(show: Any, train_set: Any, train: Examples) -> list[str] | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -30,6 +30,14 @@ from crust.training.run_state import RunState
 log = logging.getLogger("crust")
 
 
+class Record(Protocol):
+    """Keeps what an epoch has brought; `look` is for a run that ends before its time."""
+
+    def __call__(self, selection: Selection, facts: dict[str, Any], evaluated: EpochEvaluation) -> None: ...
+
+    def look(self, evaluated: EpochEvaluation) -> None: ...
+
+
 CHECK_EVERY = 100  # steps after which the host asks whether the loss is still a number; each time a GPU is waited for
 
 
@@ -38,7 +46,7 @@ def train(
     state: RunState,
     *,
     fresh: Callable[[int], nn.Module],
-    record: Callable[[Selection, dict[str, Any], EpochEvaluation], None],
+    record: Record,
 ) -> None:
     """Run all stages of a method, from where `state` stands to the end.
 
@@ -75,7 +83,7 @@ def _epoch(
     method: Method,
     stage: Stage,
     state: RunState,
-    record: Callable[[Selection, dict[str, Any], EpochEvaluation], None],
+    record: Record,
 ) -> None:
     """One epoch: select by the pass over the training set, train on the selection, evaluate, record.
 
@@ -92,6 +100,9 @@ def _epoch(
     state.epoch, state.epochs_done = state.epoch + 1, state.epochs_done + 1
     evaluated = _evaluate(context, method, stage, state)
     record(selection, {"stage": stage.name, "counts": stage.counts, **facts}, evaluated)
+    if state.stopped and evaluated.train is None:
+        evaluated.train = context.evaluate_train_set("logits")
+        record.look(evaluated)
 
 
 def _evaluate(context: Context, method: Method, stage: Stage, state: RunState) -> EpochEvaluation:
@@ -403,6 +414,8 @@ def _likely_reason(context: Context, batch: Batch, step: int, loss: float) -> st
 def enough(context: Context, state: RunState) -> bool:
     """Whether the run ends here: its passes are used up, or it is to stop after this epoch."""
     settings = context.experiment
+    if state.stopped:
+        return True
     if spent(context):
         log.info("stopped after %d passes on examples", context.cost.passes)
         return True

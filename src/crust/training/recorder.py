@@ -110,8 +110,18 @@ class Recorder:
         line["passes"] = {"forward": context.cost.forward, "backward": context.cost.backward}
         self.history.append(line)
         self.save()
+        stop = False
         if self.report is not None and context.processes.first:
-            self.report(line)
+            try:
+                self.report(line)
+            except StopIteration:  # whoever listens has had enough
+                stop = True
+        self.state.stopped = any(context.processes.gather(stop))
+
+    def look(self, evaluated: EpochEvaluation) -> None:
+        """What the audit goes by, where a run ends of which it has seen nothing just now."""
+        self._watch(evaluated)
+        self.save()
 
     def _watch(self, evaluated: EpochEvaluation) -> dict[str, float]:
         """Count the pass over the training set, and over those held out, for the audit."""

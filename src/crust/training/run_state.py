@@ -63,6 +63,7 @@ class RunState:
         self.optimizers: list[torch.optim.Optimizer] = []
         self.extra: list[Tensor] = []  # the method's own tensors in the first optimizer
         self.own_shares: list[list[float]] = []  # of the groups of an optimizer of the user's: rate over the settings'
+        self.stopped = False  # by whoever listens to the history
         self.waiting: set[int] = set()  # optimizers with gradients of a step that is not full
         self.best_score = -math.inf
         self.best_epoch = -1

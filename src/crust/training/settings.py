@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from crust.errors import InputError, choices
+from crust.errors import InputError
 from crust.training.learning_rate import Schedule, schedule_factor
 
 # Names in other tools, and ours.
@@ -147,7 +148,13 @@ def split_settings(settings: dict[str, Any], method: type[BaseModel]) -> tuple[T
         if name not in ours | theirs:
             if SYNONYMS.get(name) in ours | theirs | ARGUMENTS:
                 raise InputError(f"unknown setting {name!r}: it is {SYNONYMS[name]} here", code="unknown-setting")
-            choices(name, sorted(ours | theirs), "setting")
+            nearest = difflib.get_close_matches(str(name).lower(), sorted(ours | theirs), n=3, cutoff=0.5)
+            if nearest:
+                hint = ", ".join(map(repr, nearest[:-1])) + " or " * (len(nearest) > 1) + repr(nearest[-1])
+                raise InputError(f"unknown setting {name!r}: did you mean {hint}?", code="unknown-setting")
+            raise InputError(
+                f"unknown setting {name!r}: there are {', '.join(sorted(ours | theirs))}", code="unknown-setting"
+            )
     return (
         checked(TrainSettings, {name: value for name, value in settings.items() if name in ours - theirs}),
         checked(method, {name: value for name, value in settings.items() if name in theirs}),
