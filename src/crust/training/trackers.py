@@ -42,7 +42,7 @@ class TrackerOptions:
                     code="tracker-options",
                 )
             begin[str(name)] = {key: value for key, value in given.items() if key != "project"}
-            projects += [str(given["project"])] * ("project" in given)
+            projects += [str(given[key]) for key in given if key == "project"]
         if len(set(projects)) > 1:
             raise InputError(
                 f"trackers have the projects {', '.join(projects)}: give all of a run the same", code="tracker-options"
