@@ -136,9 +136,9 @@ def codes(labels: Any, examples: Examples) -> NDArray[np.int64]:
 # ------------------------------------------------------------ forms
 
 
-def _from_pair(x: Any, y: Any, like: Examples | None, how: Reading) -> Examples:
+def _from_pair(x: Any, y: Any, like: Examples | None, how: Reading, classes: Sequence[Any] | None = None) -> Examples:
     """Arrays, tables, texts or token ids, and labels."""
-    classes = None if like is None else like.classes
+    classes = classes if like is None else like.classes
     encoding = None if like is None or like.kind != "tokens" else like.inputs.encoding
     if _is_frame(x):
         return _from_frame(x, y, like, how)
@@ -169,7 +169,7 @@ def _from_dataset(data: Any, labels: Any, like: Examples | None, how: Reading) -
     values, names = read_labels(data, how.label_column if labels is None else labels)
     column = text_field(first, how.label_column, how.takes) if how.collate_fn is None else None
     if column is not None:
-        return _from_pair(_column(data, column), values, like, how)
+        return _from_pair(_column(data, column), values, like, how, names)
     numbers, names = encode_labels(one_each(values, len(data)), names if classes is None else classes)
     inputs, collate = fields_of(data, how.label_column, how.takes, how.padding, how.collate_fn)
     return Examples(inputs, numbers, list(names), "dataset", collate_fn=collate)
