@@ -165,8 +165,7 @@ def _train_on(selection: Selection, context: Context, method: Method, stage: Sta
     sizes = [0 if rows is None else len(rows) for rows in processes.deal(rounds)]
     parts = _parts_of_steps(sizes, settings.accumulate)
     rate_at = partial(stage.rate_at, context.epoch, settings, own=_own_schedule(context))
-    state.set_rate(rate_at(0.0, state.steps), stage.extra_learning_rate)
-    first_rate = state.rate
+    first_rate = state.rate_shown(rate_at(0.0, state.steps))
     for network in context.networks[: context.active]:
         network.train()
     totals = _Totals(context)

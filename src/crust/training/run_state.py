@@ -125,10 +125,9 @@ class RunState:
             if mine:
                 groups[-1]["lr"] = rate if extra is None else extra
 
-    @property
-    def rate(self) -> float:
-        """Of the first group of the first optimizer, as it was set last."""
-        return float(self.optimizers[0].param_groups[0]["lr"])
+    def rate_shown(self, rate: float) -> float:
+        """What a rate means to the first group of the first optimizer."""
+        return rate * self.own_shares[0][0] if self.own_shares else rate
 
     # ------------------------------------------------------------ the model that is kept
 
