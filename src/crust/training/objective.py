@@ -90,7 +90,11 @@ def rate_of_function(schedule: Callable[..., float], step: int, steps: int) -> f
         >>> rate_of_function(lambda step, steps: 1 - step / steps, 5, 20), rate_of_function(lambda step: 2**-step, 2, 9)
         (0.75, 0.25)
     """
-    found = schedule(step) if positional_count(schedule) == 1 else schedule(step, steps)
+    try:
+        found = schedule(step) if positional_count(schedule) == 1 else schedule(step, steps)
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+        raise InputError(f"the function given as schedule fails: {reason}", code="bad-schedule") from error
     try:
         factor = float(found)
     except (TypeError, ValueError):
