@@ -40,7 +40,7 @@ MOST_DENSE = 4 * 2**30  # bytes of a sparse matrix as an array
 def _foreign(values: Any, what: str) -> Any:
     """What scikit-learn does not know, or takes for something else, by our rules: tensors, masked arrays, bytes."""
     masked = isinstance(values, np.ma.MaskedArray)
-    if values is None or hasattr(values, "iloc"):
+    if values is None or hasattr(values, "iloc") or (hasattr(values, "toarray") and hasattr(values, "tocsr")):
         return values
     known = not masked and (isinstance(values, np.ndarray) or is_text(values))
     found = values if known else as_array(values, what)
