@@ -25,13 +25,11 @@ from crust.selection import Coreset
 from crust.selection.together import ALONE, Together
 from crust.training import coreset_rules
 from crust.training.context import Context
-from crust.training.epoch_scaling import warmup_of
+from crust.training.epoch_scaling import decay_of_average, warmup_of
 from crust.training.losses import one_hot, towards_sce
 from crust.training.method import Batch, Method, Output, Selection, Settings, Stage
 from crust.training.mixup_batches import mix_with
 from crust.training.noise_estimation import Rate
-
-FEWEST_AVERAGED = 10  # steps; where an epoch has more, the average is over about an epoch
 
 
 class CrustSettings(Settings):
@@ -109,8 +107,8 @@ class Crust(Method):
     def begin_run(self, context: Context) -> None:
         self.together = context.together
         if self.settings.averaged and context.experiment.ema is None:
-            steps = math.ceil(context.n / (context.experiment.batch_size * context.experiment.accumulate))
-            self.ema = 1 - 1 / max(FEWEST_AVERAGED, steps)
+            together = context.experiment.batch_size * context.experiment.accumulate
+            self.ema = decay_of_average(context.n, together)
 
     def stages(self) -> list[Stage]:
         return [Stage(ema=self.ema)]
