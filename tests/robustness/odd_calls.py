@@ -410,7 +410,6 @@ def calls(folder: Path) -> dict[str, Case]:
         "frozen",
         "lazy",
         "meta",
-        "too few outputs",
         "other inputs",
         "tuple",
         "fails",

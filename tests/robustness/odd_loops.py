@@ -129,7 +129,7 @@ LABELS: dict[str, tuple[Callable[[], Any], bool | None]] = {
     "None in it": (lambda: [None, *Y[1:]], REFUSED), "half": (lambda: Y / 2, REFUSED), "1e300": (lambda: Y * 1e300, REFUSED),
     "nested": (lambda: [[y] for y in Y], DONE), "dict": (lambda: {"a": 1}, REFUSED), "number": (lambda: 7, REFUSED), "column": (lambda: "label", REFUSED),
     "generator": (lambda: (y for y in Y), REFUSED), "bytes": (lambda: b"0101", REFUSED), "masked": (lambda: np.ma.array(Y, mask=Y > 0), REFUSED),
-    "2^64": (lambda: np.full(N, 2**64 - 1, np.uint64), REFUSED), "bool": (lambda: Y > 0, DONE), "rows": (lambda: np.eye(2)[Y], REFUSED),
+    "2^64": (lambda: np.full(N, 2**64 - 1, np.uint64), REFUSED), "bool": (lambda: Y > 0, DONE),
     "surrogates": (lambda: ["\ud800", "b"] * (N // 2), REFUSED), "a million classes": (lambda: np.arange(N) * 10**6, REFUSED),
     "three names": (lambda: ["a", "b", "c", "a"] * (N // 4), REFUSED), "complex": (lambda: Y * 1j, REFUSED), "set": (lambda: {0, 1}, REFUSED),
 }  # fmt: skip
