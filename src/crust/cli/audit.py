@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import shlex
 from pathlib import Path
@@ -59,6 +60,9 @@ def audit_command(
     show: Annotated[str | None, SHOW] = None,
     data: Annotated[str | None, DATA] = None,
     data_dir: Annotated[str | None, DATA_DIR] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print what was found, and the --top worst, as JSON, for a machine to read.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Show the labels of the lowest quality, how many differ from the predicted ones, and which classes are mixed."""
@@ -88,7 +92,9 @@ def audit_command(
         write_for(to, table, output, looks=looks)
     elif output is not None:
         write_table(table, output)
-    if quiet:
+    if as_json:
+        typer.echo(json.dumps(_for_machines(source, listed, table.head(top)), indent=2, default=str))
+    if quiet or as_json:
         return
     if issues:
         if top and len(table):
@@ -103,6 +109,23 @@ def audit_command(
     else:
         typer.echo("add -o table.csv to write them all, and --issues for the label issues alone")
     typer.echo(f"next: {_what_next(source, verified is not None)}")
+
+
+def _for_machines(source: AuditSource, listed: Any, worst: Any) -> dict[str, Any]:
+    """What the audit comes down to, and its worst labels."""
+    from crust.audit import noise_rate
+    from crust.audit.audit_tables import differing
+    from crust.audit.reliability import warning_of
+
+    warning = warning_of(source.table)
+    return {
+        "examples": len(listed),
+        "label_issues": int(listed.sum()),
+        "differ_from_predicted": int(differing(source.table, source.classes)[1]),
+        "noise_rate": vars(noise_rate(source.table, len(source.classes), source.verified())),
+        "warnings": [] if warning is None else [warning],
+        "worst": json.loads(worst.to_json(orient="records", double_precision=6)),
+    }
 
 
 def _what_next(source: AuditSource, verified: bool) -> str:
