@@ -77,9 +77,9 @@ def apply_command(
         return
     options = source_options(source, label_column)
     if found.form == "folder":
-        named = [] if corrections is None else source.corrections_words(corrections)
+        told = [] if corrections is None else source.corrections_words(corrections)
         aside = [] if output is None else ["-o", str(output)]
-        _print_moves(found, source, options, None if move else source.command("apply", *named, *aside, "--move"))
+        _print_moves(found, source, options, None if move else source.command("apply", *told, *aside, "--move"))
         return
     gone = ""
     if found.excluded:
