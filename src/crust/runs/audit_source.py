@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crust._util.atomic_write import write_atomic
+from crust._util.foreign_files import path_of
+from crust._util.output_files import check_output
 from crust._util.progress import progress_bar
 from crust.audit.audit_tables import as_audit, suspects
 from crust.errors import CrustError, InputError
 from crust.report.previews import Looks
 from crust.runs.data import looks_or_reason
 from crust.runs.folder import RunFolder
-from crust.runs.show_source import looks_of_shown
+from crust.runs.show_source import looks_of_shown, numbers_of_shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 TABLES = (".csv", ".tsv", ".parquet")
 PASSED = 20_000  # examples that are run through the network once more for the map; of more, probabilities are shown
 TRUSTED = 2000  # examples that evidence is looked for among
+NUMBERS = 50_000_000  # of what is shown, at most, to find out from them what is alike
 PROBABLE = "averaged probabilities"
 
 log = logging.getLogger("crust")
@@ -212,11 +215,21 @@ class AuditSource:
         found = self._probabilities()
         return None if found is None else found[self.table["index"].to_numpy()]
 
+    def _vectors(self) -> tuple[NDArray[np.floating], str] | None:
+        """What tells which examples are alike, where no run does: what was given, else the numbers that are shown."""
+        if self.vectors is None and self.run is None and self.show is not None:
+            found = numbers_of_shown(self.show)
+            index = self.table["index"].to_numpy()
+            if found is not None and found.size <= NUMBERS and len(found) > index.max():
+                self.vectors = found[index].astype(np.float32), "the numbers that are shown"
+        return self.vectors
+
     def _judged(self) -> NDArray[np.floating] | None:
         """A row an example that tells which are alike: all that is not negative, so that roots can be taken."""
-        if self.vectors is not None:
-            values = self.vectors[0]
-            if self.vectors[1] == PROBABLE:
+        vectors = self._vectors()
+        if vectors is not None:
+            values = vectors[0]
+            if vectors[1] == PROBABLE:
                 return values
             centred = (values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-9)
             unit = centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-9)
@@ -269,8 +282,9 @@ class AuditSource:
         return xy, source
 
     def _to_project(self) -> tuple[NDArray[np.floating], str] | None:
-        if self.vectors is not None:
-            return self.vectors
+        vectors = self._vectors()
+        if vectors is not None:
+            return vectors
         if self.run is None:
             return None
         index = self.table["index"].to_numpy()
@@ -288,9 +302,10 @@ class AuditSource:
         """Write the page; to its usual place where none is named."""
         from crust.report.page import audit_page
 
-        place = self.report_path if path is None else Path(path)
+        place = self.report_path if path is None else path_of(path, "the report")
         if place is None:
             raise InputError("the report does not know where to go: name a file", code="no-output")
+        check_output(place, "the report", (".html", ".htm"))
         looks, reason = self.looks()
         text = audit_page(
             self.with_evidence(),
@@ -395,7 +410,7 @@ def _opened(source: Any, words: list[str], options: dict[str, Any]) -> AuditSour
             f"a {type(source).__name__} is no audit: give a run, its result, or a table of label issues",
             code="not-an-audit",
         )
-    path = Path(source)
+    path = path_of(source.path if isinstance(source, RunFolder) else source, "the audit")
     if path.suffix.lower() in TABLES and path.is_file():
         owner = RunFolder(path.parent)
         if path == owner.audit_path and owner.config_path.is_file():
