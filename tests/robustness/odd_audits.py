@@ -240,6 +240,7 @@ def look(server: Any, failed: list[object]) -> None:
                 asked = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
                 asked.request("GET", f"{parts.path}{path}")
                 status = asked.getresponse().status
+                asked.close()
                 if status >= 500:
                     failed.append((path, status))
         except OSError as error:
@@ -309,7 +310,7 @@ def shows(folder: Path) -> dict[str, tuple[Callable[[], Any], bool | None]]:
         "list of None": ([None] * N, DONE), "list of lists": ([[1, 2]] * N, DONE), "list of numbers": ([1.5] * N, DONE),
         "mixed": (["a", None, 3, b"x"] * (N // 4), DONE), "surrogates": (["\ud800"] * N, DONE), "nul": (["a\0b"] * N, DONE),
         "html": (["<script>alert(1)</script></script>"] * N, DONE), "long": (["x" * 10**6, *texts[1:]], DONE),
-        "features": (X, DONE), "NaN": (X * np.nan, DONE), "inf": (X * np.inf, DONE), "complex": (X * 1j, REFUSED),
+        "features": (X, DONE), "NaN": (X * np.nan, DONE), "complex": (X * 1j, REFUSED),
         "masked": (np.ma.array(X, mask=X > 0), REFUSED), "images": (image((N, 5, 5, 3)), DONE), "grey": (image((N, 5, 5)), DONE),
         "five channels": (image((N, 5, 5, 7)), REFUSED), "no width": (image((N, 5, 0, 3)), REFUSED),
         "float images": (image((N, 5, 5, 3), np.float32), DONE), "NaN images": (image((N, 5, 5, 3), np.float32) * np.nan, DONE),
@@ -320,7 +321,7 @@ def shows(folder: Path) -> dict[str, tuple[Callable[[], Any], bool | None]]:
         "paths": ([images / f"{i}.png" for i in range(N)], DONE), "missing paths": ([folder / "nothing.png"] * N, DONE),
         "bad paths": ([folder / "no.png"] * N, DONE), "fifo paths": ([folder / "fifo"] * N, DONE),
         "loop paths": ([folder / "loop"] * N, DONE), "folder paths": ([folder] * N, DONE),
-        "closed images": ([Image.open(images / "0.png")] * N, DONE), "pairs": ([(t, 0) for t in texts], DONE),
+        "pairs": ([(t, 0) for t in texts], DONE),
         "empty pairs": ([()] * N, DONE), "dicts": ([{"a": t} for t in texts], DONE), "odd dicts": ([{"a": "x"}, *([{}] * (N - 1))], DONE),
         "dicts and None": ([{"a": "x"}, *([None] * (N - 1))], DONE), "empty dicts": ([{}] * N, REFUSED),
         "dict of images": ([{"image": image((4, 4, 3))}] * N, DONE), "callable": (lambda i: "a", REFUSED),
@@ -448,12 +449,12 @@ REVIEW_OPTIONS: dict[str, tuple[dict[str, Any], bool | None]] = {
     "store number": ({"store": 7}, REFUSED), "store empty": ({"store": ""}, REFUSED), "store nul": ({"store": "a\0b"}, REFUSED),
     "store folder": ({"store": "."}, REFUSED), "store nowhere": ({"store": "nothing/a.sqlite"}, REFUSED),
     "store device": ({"store": "/dev/null"}, REFUSED), "store long": ({"store": "a" * 300}, REFUSED), "store bytes": ({"store": b"a"}, REFUSED),
-    "store memory": ({"store": ":memory:"}, None), "store uri": ({"store": "file:a?mode=memory"}, None),
+    "store memory": ({"store": ":memory:"}, DONE), "store uri": ({"store": "file:a?mode=memory"}, DONE),
     "who number": ({"who": 7}, REFUSED), "who empty": ({"who": ""}, REFUSED), "who blank": ({"who": " \t"}, REFUSED),
     "who long": ({"who": "x" * 101}, REFUSED), "who escape": ({"who": "a\x1b[2J"}, REFUSED), "who surrogate": ({"who": "\ud800"}, REFUSED),
     "who bytes": ({"who": b"a"}, REFUSED), "port text": ({"port": "a"}, REFUSED), "port negative": ({"port": -1}, REFUSED),
     "port huge": ({"port": 70000}, REFUSED), "port half": ({"port": 1.5}, REFUSED), "port None": ({"port": None}, REFUSED),
-    "port bool": ({"port": True}, REFUSED), "on_start number": ({"on_start": 7}, REFUSED), "browser text": ({"browser": "no"}, REFUSED),
+    "port bool": ({"port": True}, REFUSED), "on_start number": ({"on_start": 7}, REFUSED),
 }  # fmt: skip
 
 

@@ -283,7 +283,7 @@ def transformers_cases(folder: Path) -> dict[str, Case]:
     def saved(name: str, spoil: Callable[[Path], object]) -> Callable[[], Any]:
         def work() -> None:
             place = folder / name
-            train(place=place, save_strategy="steps", save_steps=3)
+            train(place=place, save_strategy="steps", save_steps=3, num_train_epochs=2)
             last = sorted(place.glob("checkpoint-*"))[0]
             spoil(last / "crust_sampler.pt")
             train(place=place, resume=str(last), num_train_epochs=2)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crust._util.foreign import as_typed, whole_number
 from crust._util.foreign_files import path_of
 from crust.corrections.corrected_labels import decisions_table
 from crust.errors import InputError
@@ -64,6 +65,8 @@ def review_labels(
         >>> len(found)
         0
     """
+    if not (on_start is None or callable(on_start)):
+        raise InputError(f"on_start is a {type(on_start).__name__}: give a function", code="not-a-function")
     source = audit if isinstance(audit, AuditSource) else open_audit(audit, show=show)
     if show is not None:
         source = dataclasses.replace(source, show=show, _looks=None)
@@ -86,6 +89,8 @@ def serving(
     """The server of a review, ready to serve; closed at the end. What is shown is read before the port is taken."""
     from crust.review import ReviewServer
 
+    if whole_number(port, "port", 0) > 65535:
+        raise InputError(f"port {port} is none: give one of at most 65535, or 0 for any", code="port-range")
     looks, reason = dataclasses.replace(source, apart=True).looks()
     cut = (source.verified() or {}).get("cut")
     # The database is made once the port is ours: a start that fails leaves nothing behind.
@@ -145,6 +150,8 @@ def check_name(name: str) -> str:
         ...
         crust.errors.InputError: --as has no name: say who reviews
     """
+    if not isinstance(name, str):
+        raise InputError(f"the name of who reviews is {as_typed(name)}: give a text", code="reviewer-name")
     found = " ".join(name.split())
     if not found:
         raise InputError("--as has no name: say who reviews", code="reviewer-name")
