@@ -57,7 +57,7 @@ EXCERPT = 280  # characters of a text that stand in the audit
 def fit(
     model: nn.Module | str | Callable[[], nn.Module],
     train_set: Any,
-    *,
+    *more: Any,
     method: str | type[Method] | Method = "crust",
     labels: Any = None,
     true_labels: Any = None,
@@ -82,6 +82,7 @@ def fit(
         train_set: a map-style dataset of (x, y), arrays (x, y), texts (strings, y), or `Examples`. An array or a tensor
             of whole numbers, (n, length), is token ids where the network has an embedding (or is `text`), and numbers
             like all others where it has none.
+        more: nothing; inputs and labels are one pair, `fit(model, (x, y))`.
         method: a name, see `crust methods`; or a `Method` of your own, the class or an instance (CONTRIBUTING.md).
         labels: one label an example, in place of the dataset's own.
         true_labels: for measuring only.
@@ -112,6 +113,8 @@ def fit(
         >>> len(result.history), len(result.audit()), result.history["n_selected"]
         (2, 300, [270, 270])
     """
+    if more:
+        raise InputError("inputs and labels are one argument: fit(model, (x, y))", code="data-pair")
     with own_accelerate_state():
         run = prepare(
             model,

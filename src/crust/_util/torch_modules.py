@@ -5,6 +5,7 @@ Everything here only looks: afterwards the network and all random states are as 
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -15,6 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from crust.errors import InputError, choices
+
+log = logging.getLogger("crust")
 
 
 def logits_of(output: Any) -> Tensor:
@@ -301,6 +304,9 @@ def check_outputs(model: nn.Module, sample: Any, classes: int) -> None:
             f"give the model {classes} outputs",
             code="model-classes",
         )
+    if classes > 1 and bool((logits >= 0).all()) and torch.allclose(logits.sum(1), torch.ones_like(logits[:, 0])):
+        log.warning("the outputs of the model are probabilities, as a softmax at its end makes them: let it return the "
+                    "logits, or it learns little")  # fmt: skip
 
 
 def check_shape(model: nn.Module, sample: Any, classes: int, shape: Iterable[int], what: str) -> None:

@@ -233,6 +233,11 @@ class Result:
         if isinstance(data, Examples):
             return data
         how = self.config.get("inputs") or {}
+        trained = how.get("shape")
+        if isinstance(data, tuple) and len(data) == 2 and trained is not None:
+            shapes = [tuple(getattr(part, "shape", ())) for part in data]
+            if len(shapes[0]) == len(trained) + 1 and shapes[1] == shapes[0][:1]:
+                raise InputError("these are inputs and labels: give the inputs alone, predict(x)", code="data-pair")
         if is_text(data):
             if how.get("tokens") is None:
                 raise InputError("the network was not trained on texts: give inputs like those", code="other-data")
