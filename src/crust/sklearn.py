@@ -110,14 +110,7 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         validation: float = 0.1,
         settings: Mapping[str, Any] | None = None,
         random_state: Any = None,
-        **unknown: Any,
     ):
-        if unknown:
-            name, value = next(iter(unknown.items()))
-            raise InputError(
-                f"CrustClassifier has no argument {name!r}: a setting goes into settings={{{name!r}: {value!r}}}",
-                code="unknown-setting",
-            )
         self.model = model
         self.method = method
         self.epochs = epochs

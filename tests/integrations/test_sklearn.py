@@ -138,11 +138,6 @@ def test_settings_reach_method_and_experiment(blobs):
         CrustClassifier().fit(x, ["ant"] * 150)
 
 
-def test_a_setting_as_an_argument_leads_to_settings():
-    with pytest.raises(InputError, match=r"no argument 'fraction': a setting goes into settings=\{'fraction': 0.7\}"):
-        CrustClassifier(fraction=0.7)
-
-
 def test_images():
     digits = crust.data.load("digits", limit=300)
     x, y = (digits.train.inputs[:, 0] * 15).numpy().astype(np.uint8), digits.train.labels
