@@ -153,13 +153,3 @@ def rewind(states):
     torch.set_rng_state(states[0])
     random.setstate(states[1])
     np.random.set_state(states[2])  # noqa: NPY002
-
-
-def test_probabilities_in_place_of_logits_are_noticed(caplog):
-    torch.manual_seed(0)
-    inner, x = nn.Linear(3, 4), torch.randn(2, 3)
-    for fine in (inner, nn.Sequential(inner, nn.LogSoftmax(1)), nn.Sequential(inner, nn.Sigmoid())):
-        check_outputs(fine, x, 4)
-    assert not caplog.records
-    check_outputs(nn.Sequential(inner, nn.Softmax(1)), x, 4)
-    assert "the outputs of the model are probabilities" in caplog.text

@@ -107,10 +107,6 @@ def test_inputs_and_labels_in_the_wrong_places():
     x, y, _ = clouds()
     with refused("data-pair"):
         crust.fit(network(), x, y)
-    result = fit("erm", (x, y))
-    with refused("data-pair"):
-        result.predict((x, y))
-    assert len(result.predict((x[0], x[1]))) == 2  # a tuple of rows
 
 
 # ------------------------------------------------------------ progress
