@@ -1,6 +1,7 @@
 """Imports go one way. Every import in src is read from the source, those inside functions included."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -134,3 +135,16 @@ def test_the_root_imports_nothing_but_its_helper_when_it_is_imported():
     names = {alias.name for node in direct if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module for node in direct if isinstance(node, ast.ImportFrom)}
     assert [name for name in names if name.startswith("crust")] == ["crust._util.lazy_names"]
+
+
+def test_every_room_is_on_the_map_of_contributing():
+    text = (SRC.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    there = {path.stem if path.is_file() else path.name for path in SRC.iterdir() if not path.name.startswith("__")}
+    rooms = {room for room in there if (SRC / room).is_dir() or (SRC / f"{room}.py").is_file()}
+    mapped = re.findall(r"^  (\w+)(?:/|\.py) ", text, re.MULTILINE)
+    assert set(mapped) == rooms
+    assert sorted(mapped) == sorted(rooms)  # each of them once
+    order = re.search(r"^`(errors → .*)`", text, re.MULTILINE)[1]
+    assert [step.split(", ") for step in order.rstrip(".").split(" → ")] == [
+        [room for room in rank if room != "__main__"] for rank in RANKS
+    ]

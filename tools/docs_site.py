@@ -20,6 +20,7 @@ from crust.cli.app import COMMANDS, app
 LOG = logging.getLogger("mkdocs.docs_site")  # a warning here fails a strict build
 ROOT = Path(__file__).parents[1]
 FROM_THE_ROOT = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
+NOT_ON_THE_SITE = ("methods/TEMPLATE.md",)  # exclude_docs in mkdocs.yml
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\]\([^)]*\))*)\]\(([^)\s]+)\)")
 
 
@@ -51,6 +52,8 @@ def commands_page() -> str:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Turn links so that they hold on the site."""
     home = {target: source for source, target in FROM_THE_ROOT.items()}.get(page.file.src_uri)
+    if page.parent is None:
+        page.meta["hide"] = ["navigation"]  # a list of one page
     here = home or f"docs/{page.file.src_uri}"
     return LINK.sub(lambda match: site_link(match, here, page.file.src_uri), markdown)
 
@@ -65,7 +68,7 @@ def site_link(match: re.Match[str], here: str, page: str) -> str:
     inside = FROM_THE_ROOT.get(wanted) or (wanted.removeprefix("docs/") if wanted.startswith("docs/") else None)
     if inside == "methods":
         inside = "methods/README.md"
-    if inside is None or not re.search(r"\.(md|png)$", inside):
+    if inside in NOT_ON_THE_SITE or inside is None or not re.search(r"\.(md|png)$", inside):
         if not (ROOT / wanted).exists():
             LOG.warning("%s links to %s, which is not there", here, target)
         return words if wanted in words else f"{words} (`{wanted}`)"

@@ -35,15 +35,19 @@ def renewed(match: re.Match[str]) -> str:
     return start + "\n\n".join(parts) + "\n" + end
 
 
-def main() -> None:
-    page = ROOT / "README.md"
+def todays(text: str) -> str:
+    """The README with what its commands print today."""
     quickstart = (ROOT / "docs" / "quickstart" / "tables.md").read_text(encoding="utf-8")
     data = re.search(r"```python\n(.*?)```", quickstart, re.DOTALL)
     assert data is not None
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         exec(data[1], {})
-        text = BLOCK.sub(renewed, page.read_text(encoding="utf-8"))
-    page.write_text(text, encoding="utf-8")
+        return BLOCK.sub(renewed, text)
+
+
+def main() -> None:
+    page = ROOT / "README.md"
+    page.write_text(todays(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

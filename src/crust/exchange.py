@@ -150,7 +150,7 @@ def to_label_studio(
 
     Args:
         audit: the table of an audit, or the part of it that is to be annotated.
-        looks: what is shown (`crust.runs.shown.looks_of_shown`); without it there is the name alone.
+        looks: what is shown (`crust.runs.show_source.looks_of_shown`); without it there is the name alone.
         image_prefix: what stands before the name of an image file: that of Label Studio's local storage, whose document
             root is then the folder of the images, or the address of a server.
 

@@ -8,7 +8,7 @@ from tests.refusals import refused
 
 from crust.audit.audit_tables import as_audit, suspects
 from crust.runs.audit_source import open_audit
-from crust.runs.shown import looks_of_shown
+from crust.runs.show_source import looks_of_shown
 
 THEIRS = {
     "is_label_issue": [True, False, False], "label_score": [0.1, 0.9, 0.5], "given_label": [0, 1, 2],

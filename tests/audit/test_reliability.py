@@ -92,7 +92,7 @@ def test_a_run_on_shuffled_labels_says_so_everywhere(tmp_path, capsys):
     shuffled = np.random.default_rng(0).permutation(DIGITS.train.labels)
     result = crust.fit("mlp", DIGITS.train, labels=shuffled, epochs=6, run_dir=tmp_path / "run")
     (line,) = result.warnings()
-    assert line.startswith("the audit is not reliable: the predictions for held-out examples agree")
+    assert line.startswith("the audit is not reliable: the predictions for ")
     assert line in capsys.readouterr().err
     assert line in str(result)
     again = crust.load(tmp_path / "run")

@@ -3,8 +3,8 @@
 import pytest
 from tests.audit.samples import audit
 from tests.audit.serving import CLASSES, serving
-from tests.audit.test_audit_page import calibration
 from tests.browser.reviewing import colours, ready
+from tests.report.test_audit_page import calibration
 
 from crust.report.page import audit_page
 from crust.report.previews import Pictures, rows_of

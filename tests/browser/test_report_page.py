@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from tests.audit.samples import HOSTILE, audit
-from tests.audit.test_audit_page import calibration
+from tests.report.test_audit_page import calibration
 
 from crust.report.page import audit_page
 from crust.report.previews import Pictures, as_image, rows_of

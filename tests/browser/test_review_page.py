@@ -20,7 +20,7 @@ def test_ten_relabelled_are_found_again(open_page, tmp_path, table):
         settled(page, 10, ".relabel")
         assert (
             page.inner_text("#progress")
-            == f"10 of {len(suspects(table))} suspects decided, {len(suspects(table)) - 10} left; you are first"
+            == f"10 of {len(suspects(table))} label issues decided, {len(suspects(table)) - 10} left; you are first"
         )
         page.context.close()
     with serving(tmp_path, table, who="second") as server:

@@ -105,7 +105,7 @@ def test_sorted_and_what_is_left(open_page, server, table):
     page.keyboard.press("k")
     settled(page, 1)
     many = len(suspects(table))
-    assert page.inner_text("#progress") == f"1 of {many} suspects decided, {many - 1} left; you are first"
+    assert page.inner_text("#progress") == f"1 of {many} label issues decided, {many - 1} left; you are first"
     assert page.eval_on_selector("#bar", "bar => [bar.value, bar.max]") == [1, many]
 
 
@@ -189,8 +189,11 @@ def test_the_map_selects_into_the_list(open_page, tmp_path, table):
         assert max(shown) < 30
         page.select_option(".map [name=colour]", "quality")
         assert "low label quality" in page.inner_text(".legend")
+        page.select_option(".map [name=colour]", "issue")
+        assert page.locator(".legend li").all_inner_texts() == ["label issues", "all others"]
         page.click(".map [name=none]")
-        assert page.inner_text("#count").startswith("120 examples")
+        assert page.inner_text("#count").startswith(f"{len(suspects(table))} examples")  # as it was before
+        page.select_option("#what", "all")
         page.focus(".map canvas")
         for key in (*"+++++++", "ArrowRight", "Enter"):
             page.keyboard.press(key)
@@ -230,4 +233,31 @@ def test_the_end_says_what_is_next(open_page, tmp_path, table):
         page.click("#end")
         page.wait_for_selector("#end:disabled")
         assert server.finished
+        page.context.close()
+
+
+def test_the_server_is_asked_for_what_the_page_does_not_hold(open_page, tmp_path, table):
+    with serving(tmp_path, table, most=40) as server:
+        page = ready(open_page(server.link))
+        order = table.sort_values("label_quality")["index"].tolist()
+        page.select_option("#what", "all")
+        assert "40 examples of the lowest label quality, of 120" in page.inner_text("#rest")
+        wanted = order[100]
+        page.fill("#search", table["id"][wanted])
+        page.wait_for_function("() => document.querySelectorAll('#grid .item').length === 0")
+        page.click("#rest button")
+        page.wait_for_selector(f"#grid [data-index='{wanted}']")
+        assert page.locator("#grid .item").count() == 1
+        page.focus("#grid .item")
+        page.keyboard.press("k")
+        settled(page, 1)
+        assert kept(server) == {wanted: ("keep", None)}
+        page.fill("#search", "")
+        page.wait_for_function("() => document.querySelectorAll('#grid .item').length === 24")
+        page.select_option("#given", label="dog")
+        page.click("#rest button")
+        fitting = [i for i in order if table["given_label"][i] == "dog"]
+        page.wait_for_function(f"() => document.querySelector('#count').textContent.startsWith('{len(fitting)} ')")
+        shown = page.eval_on_selector_all("#grid .item", "all => all.map((one) => Number(one.dataset.index))")
+        assert shown == fitting[:24]  # in one order, from wherever they came
         page.context.close()

@@ -38,6 +38,25 @@ def test_train_and_predict_speak_json(here, capsys):
     np.testing.assert_allclose([row["p(3)"] for row in rows], table["p(3)"], atol=1e-6)
 
 
+def test_audit_and_verify_speak_json(here, capsys):
+    assert call(f"{TRAIN} --noise symmetric:0.3 -q -o run") == 0
+    assert call("verify run --json") == 0
+    verified = json.loads(capsys.readouterr().out)
+    assert verified == json.loads(Path("run/verified.json").read_text(encoding="utf-8"))
+
+    assert call("audit run --json --top 7 -o all.csv") == 0
+    found = json.loads(capsys.readouterr().out)
+    table = crust.load("run").audit()
+    assert (found["examples"], found["label_issues"]) == (len(table), table["is_label_issue"].sum())
+    assert found["differ_from_predicted"] == (table["given_label"] != table["predicted_label"]).sum()
+    assert [row["index"] for row in found["worst"]] == pd.read_csv("all.csv")["index"].tolist()[:7]
+    assert call("audit run --json --issues --top 100000") == 0
+    listed = json.loads(capsys.readouterr().out)["worst"]
+    assert [row["index"] for row in listed] == [
+        index for index in pd.read_csv("all.csv")["index"] if table["is_label_issue"][index]
+    ]
+
+
 def test_select_speaks_json(here, capsys):
     points = np.random.default_rng(0).normal(size=(60, 3))
     np.save("f.npy", points)

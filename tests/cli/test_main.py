@@ -40,7 +40,7 @@ def test_every_command_has_an_example_and_no_type_beside_flags(capsys, command):
 def test_unknown_command(capsys):
     assert call("selekt") == 2
     shown = capsys.readouterr().err
-    assert shown.startswith("crust: no such command 'selekt'")
+    assert shown == "crust: no such command 'selekt'; did you mean 'select', or see crust --help\n"
     assert len(shown.splitlines()) == 1
 
 

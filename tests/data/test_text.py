@@ -3,6 +3,7 @@
 import json
 import logging
 
+import datasets
 import numpy as np
 import pandas as pd
 import pytest
@@ -95,7 +96,10 @@ def test_a_missing_text_is_refused(missing):
 def test_what_counts_as_texts():
     assert all(is_text(kind(["a", "b"])) for kind in (list, tuple, np.array, pd.Series, pd.array))
     assert is_text(pd.Series([None, "a"]))
-    assert not any(is_text(each) for each in ("a", [1, 2], [["a"]], np.array([["a"]]), {"a": 1}, [], None, ["a"][1:]))
+    assert is_text(datasets.Dataset.from_dict({"text": ["a", "b"]})["text"])
+    assert not any(
+        is_text(each) for each in ("a", [1, 2], [["a"]], np.array([["a"]]), {"a": 1}, b"a", [], None, ["a"][1:])
+    )
 
 
 def test_batches_are_padded_to_their_longest():

@@ -69,6 +69,7 @@ def test_rows_of_a_subset():
         (Labelled([]), None, "empty"),
         (Labelled([1, 1]), None, "two classes"),
         (TensorDataset(torch.zeros(3, 2)), None, "not a pair"),
+        ([{"text": "a", "label": 0}] * 2, None, r"'text', 'label' by name.*: give a pair of two columns"),
     ],
 )
 def test_datasets_that_cannot_be_used(dataset, labels, words):

@@ -153,9 +153,16 @@ def _labels(values: pd.Series, where: str) -> pd.Series:
 
 def _as_numbers(values: pd.Series) -> pd.Series:
     """Labels as numbers where all of them are whole ones and written so, else as text: 01 is not 1."""
-    texts = [str(value).removesuffix(".0") for value in values.tolist()]
-    whole = all(text.lstrip("-").isdecimal() and str(int(text)) == text for text in texts)
-    return values.map(lambda value: int(str(value).removesuffix(".0"))) if whole else values.astype(str).astype(object)
+    import pandas as pd
+
+    labels = values.tolist()
+    if len(set(map(type, labels))) > 1:  # 1 and True are equal, and not the same label
+        labels = [str(value) for value in labels]
+    texts = {value: str(value) for value in set(labels)}  # each once: there are many labels of few classes
+    short = {value: text.removesuffix(".0") for value, text in texts.items()}
+    whole = all(text.lstrip("-").isdecimal() and str(int(text)) == text for text in short.values())
+    names: dict[Any, Any] = {value: int(text) for value, text in short.items()} if whole else texts
+    return pd.Series([names[value] for value in labels], values.index, dtype=object)
 
 
 def _scores(values: pd.Series, what: str, worst: bool) -> NDArray[np.float64]:
@@ -173,4 +180,6 @@ def _scores(values: pd.Series, what: str, worst: bool) -> NDArray[np.float64]:
 
 def _truths(values: pd.Series) -> NDArray[np.bool_]:
     """Truths as tables write them."""
+    if values.dtype == bool:
+        return values.to_numpy()
     return values.astype(str).str.strip().str.lower().isin(["true", "1", "1.0", "yes"]).to_numpy()

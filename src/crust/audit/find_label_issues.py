@@ -118,9 +118,10 @@ def _encode(labels: Any, probs: Any, columns: int) -> tuple[NDArray[np.int64], l
     """Labels as numbers of columns, and the names of the columns."""
     values = np.asarray(labels)
     text = values.dtype.kind in "US" or (values.dtype.kind == "O" and any(isinstance(v, str) for v in values.flat))
-    if not text:
-        return encode_labels(labels, list(range(columns)))
     named = list(getattr(probs, "columns", []))
+    if not text:
+        _check_numbers(values, named)
+        return encode_labels(labels, list(range(columns)))
     if any(isinstance(name, str) for name in named):
         # By name or not at all: columns in another order than the names' would make good labels wrong.
         named = [str(name) for name in named]
@@ -141,6 +142,18 @@ def _encode(labels: Any, probs: Any, columns: int) -> tuple[NDArray[np.int64], l
             code="columns-count",
         )
     return codes, classes
+
+
+def _check_numbers(values: NDArray[Any], named: list[Any]) -> None:
+    """Refuse labels that are numbers where the columns are called by other ones: 1, 2, 3 in place of 0, 1, 2."""
+    names = [str(name) for name in named]
+    if not names or not all(name.isdecimal() for name in names) or names == [str(i) for i in range(len(names))]:
+        return
+    raise InputError(
+        f"the labels are numbers of columns, from 0, but the columns of the probabilities are called "
+        f"{', '.join(names[:10])}{' …' if len(names) > 10 else ''}: give the labels as text, or columns without names",
+        code="unknown-column",
+    )
 
 
 def _probabilities(probs: Any) -> NDArray[np.float64]:

@@ -28,6 +28,7 @@ Array = NDArray[np.float64]
 
 LEVEL = 0.9
 FEWEST = 20  # examples that were held out: of fewer nothing is said
+LUCK = 0.05  # so much oftener than by chance is something, if it is no luck
 CHANCE = 2.33  # standard errors by which predictions must agree with the labels oftener than by chance
 BINS = 80  # of the stated probabilities
 RATES = np.linspace(0.0, 0.9, 181)
@@ -127,15 +128,20 @@ def near_chance(given: NDArray[Any], predicted: NDArray[Any]) -> str | None:
         >>> near_chance(np.array([0, 1] * 50), np.array([0, 1] * 50)) is None
         True
         >>> near_chance(np.array([0, 1] * 50), np.array([0, 0, 1, 1] * 25))
-        'the predictions for held-out examples agree with the labels in 50 % of cases, and by chance in 50 %'
+        'the predictions for 100 held-out examples agree with 50 % of the labels, by chance with 50 %'
+        >>> near_chance(np.array([0, 1] * 10), np.array([0, 0, 0, 1, 0, 1, 1, 1, 0, 0] * 2))[-45:]
+        'by chance with 50 %; of so few it may be luck'
     """
     names, codes = np.unique(np.concatenate([given, predicted]).astype(str), return_inverse=True)
     shares = [np.bincount(part, minlength=len(names)) / len(given) for part in np.split(codes, 2)]
     chance, agreed = float(shares[0] @ shares[1]), float((given == predicted).mean())
     if agreed - chance > CHANCE * math.sqrt(max(chance * (1 - chance), 1e-9) / len(given)) or chance == 1:
         return None
-    said = "the predictions for held-out examples agree with the labels in"
-    return f"{said} {100 * agreed:.0f} % of cases, and by chance in {100 * chance:.0f} %"
+    said = (
+        f"the predictions for {len(given)} held-out examples agree with {100 * agreed:.0f} % of the labels, by chance"
+    )
+    few = "; of so few it may be luck" if agreed > chance + LUCK else ""
+    return f"{said} with {100 * chance:.0f} %{few}"
 
 
 def posterior(agree: NDArray[np.bool_], probability: Array, classes: int, gap: float = 0.0) -> Array:

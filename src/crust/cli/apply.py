@@ -12,7 +12,7 @@ import typer
 
 from crust.cli.audit import DATA_DIR, FEATURES, LABELS, PROBS, SHOW, SOURCE
 from crust.cli.formatting import show_log
-from crust.cli.train_again import train_again_command
+from crust.cli.retrain import retrain_command
 from crust.errors import InputError
 
 if TYPE_CHECKING:
@@ -90,9 +90,9 @@ def apply_command(
 def _again(source: AuditSource, found: AppliedCorrections, options: dict[str, Any]) -> str:
     """What to do with corrected labels: train as before, or for the first time, or audit again."""
     if source.run is not None and found.form == "labels":
-        return train_again_command(source.run, options.get("data") or "DATA", options, found.examples, found.path)
+        return retrain_command(source.run, options.get("data") or "DATA", options, found.examples, found.path)
     if source.run is not None:
-        return train_again_command(source.run, found.path, options, found.examples)
+        return retrain_command(source.run, found.path, options, found.examples)
     if found.form == "table":
         column = ["--label-column", options["label_column"]] if options.get("label_column") else []
         return shlex.join(["crust", "train", str(found.path), *column])
@@ -110,7 +110,7 @@ def _print_moves(found: AppliedCorrections, source: AuditSource, options: dict[s
     if source.run is None:
         train = shlex.join(["crust", "train", options["data"]])
     else:
-        train = train_again_command(source.run, options["data"], options, found.examples)
+        train = retrain_command(source.run, options["data"], options, found.examples)
     again = f"back: {move_back_command(source, found.path)}; next: {train}"
     before = found.moved_before
     if move:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import shlex
 from pathlib import Path
@@ -59,6 +60,9 @@ def audit_command(
     show: Annotated[str | None, SHOW] = None,
     data: Annotated[str | None, DATA] = None,
     data_dir: Annotated[str | None, DATA_DIR] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print what was found, and the --top worst, as JSON, for a machine to read.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Show the labels of the lowest quality, how many differ from the predicted ones, and which classes are mixed."""
@@ -88,14 +92,16 @@ def audit_command(
         write_for(to, table, output, looks=looks)
     elif output is not None:
         write_table(table, output)
-    if quiet:
+    if as_json:
+        typer.echo(json.dumps(_for_machines(source, listed, table.head(top)), indent=2, default=str))
+    if quiet or as_json:
         return
     if issues:
         if top and len(table):
             print_whole(_worst_table(table.head(top)))
         typer.echo(f"{len(table):,} of {len(listed):,} labels are label issues")
     else:
-        print_audit(table, classes, top, verified, int(listed.sum()))
+        print_audit(table, classes, top, verified, int(listed.sum()), source.noise_rate().sentence())
     if output is not None:
         typer.echo(f"all {len(table):,} {'label issues' if issues else 'labels'}, worst first: {output}")
     elif source.run is not None:
@@ -103,6 +109,23 @@ def audit_command(
     else:
         typer.echo("add -o table.csv to write them all, and --issues for the label issues alone")
     typer.echo(f"next: {_what_next(source, verified is not None)}")
+
+
+def _for_machines(source: AuditSource, listed: Any, worst: Any) -> dict[str, Any]:
+    """What the audit comes down to, and its worst labels."""
+    from crust.audit import noise_rate
+    from crust.audit.audit_tables import differing
+    from crust.audit.reliability import warning_of
+
+    warning = warning_of(source.table)
+    return {
+        "examples": len(listed),
+        "label_issues": int(listed.sum()),
+        "differ_from_predicted": int(differing(source.table, source.classes)[1]),
+        "noise_rate": vars(noise_rate(source.table, len(source.classes), source.verified())),
+        "warnings": [] if warning is None else [warning],
+        "worst": json.loads(worst.to_json(orient="records", double_precision=6)),
+    }
 
 
 def _what_next(source: AuditSource, verified: bool) -> str:
@@ -131,22 +154,25 @@ def print_whole(table: Any) -> None:
     Console(highlight=False, width=wanted).print(table, soft_wrap=True)
 
 
-def print_audit(table: Any, classes: list[Any], top: int, found: dict[str, Any] | None, issues: int) -> None:
+def print_audit(table: Any, classes: list[Any], top: int, found: dict[str, Any] | None, issues: int,
+                rate: str) -> None:  # fmt: skip
     """All of it, on stdout; with what `crust verify` has found, where it was asked."""
     from rich.console import Console
 
-    from crust.audit import class_summary, conflicting_duplicates, noise_rate
+    from crust.audit import class_summary, conflicting_duplicates
     from crust.audit.audit_tables import differing
     from crust.audit.reliability import warning_of
 
     counts, differ = differing(table, classes)
-    rate = differ / max(1, len(table))
     console = Console(highlight=False)
     if top:
         print_whole(_worst_table(table.head(top)))
     console.print(f"{issues:,} of {len(table):,} labels are label issues", soft_wrap=True)
-    console.print(f"{percent(rate)} of {len(table):,} labels differ from the predicted ones", soft_wrap=True)
-    console.print(noise_rate(table, len(classes), found).sentence(), soft_wrap=True)
+    console.print(
+        f"{percent(differ / max(1, len(table)))} of {len(table):,} labels differ from the predicted ones",
+        soft_wrap=True,
+    )
+    console.print(rate, soft_wrap=True)
     warning = warning_of(table)
     if warning is not None:
         console.print(visible(warning), soft_wrap=True, markup=False)
@@ -244,5 +270,5 @@ def _classes_table(view: Any) -> Any:
             percent(None if row[name] != row[name] else row[name]) for name in ("label_noise", "inverse_label_noise")
         )
         rows.append((row["label"], f"{row['n_given']:,}", noisy, f"{row['n_predicted']:,}", missed))
-    heads = ("", "labelled", "of these label issues", "predicted", "of these labelled otherwise")
+    heads = ("", "labelled", "of these predicted otherwise", "predicted", "of these labelled otherwise")
     return text_table(heads, rows, title=title)

@@ -20,8 +20,9 @@ def wrong_option(error: Any) -> str:
     path = error.ctx.command_path if command is not None else "crust"
     missed = getattr(error, "option_name", None)
     if missed is None or command is None:
-        line = " ".join(error.format_message().split()).rstrip(".")
-        return f"{line[:1].lower() + line[1:]}; see {path} --help"
+        line, _, nearest = " ".join(error.format_message().split()).rstrip(".").partition(". Did you mean ")
+        see = f"did you mean {nearest.rstrip('?')}, or see" if nearest else "see"
+        return f"{line[:1].lower() + line[1:]}; {see} {path} --help"
     meant = _meant(missed, [name for each in command.params for name in each.opts if name.startswith("--")], path)
     return f"no such option: {missed}; {f'did you mean {meant}, or see' if meant else 'see'} {path} --help"
 

@@ -1,4 +1,4 @@
-"""`crust review`: a page on this machine to go through the suspects of a run, a table, or files."""
+"""`crust review`: a page on this machine to go through the label issues of a run, a table, or files."""
 
 from __future__ import annotations
 
@@ -64,7 +64,6 @@ def write_decisions(source: Any, path: Path, quiet: bool) -> None:
 
 def serve(source: Any, who: str | None, port: int, no_open: bool, quiet: bool) -> None:
     """Serve the page until somebody finishes there, or Ctrl-C."""
-    from crust.audit.noise_rate import noise_rate
     from crust.audit.reliability import warning_of
     from crust.runs.review_session import open_browser, serving
 
@@ -73,8 +72,8 @@ def serve(source: Any, who: str | None, port: int, no_open: bool, quiet: bool) -
             typer.echo(f"without pictures or rows: {server.without}", err=True)
         typer.echo(f"open: {server.link}")
         if not quiet:
-            typer.echo(f"{int(source.suspects().sum()):,} of {len(source.table):,} labels are listed as suspects")
-            typer.echo(noise_rate(source.table, len(source.classes), source.verified()).sentence())
+            typer.echo(f"{int(source.suspects().sum()):,} of {len(source.table):,} labels are label issues")
+            typer.echo(source.noise_rate().sentence())
             for line in filter(None, [warning_of(source.table)]):
                 typer.echo(line)
             typer.echo(f"as {server.who}; every decision is kept in {server.store.path}; Ctrl-C ends it")

@@ -15,8 +15,8 @@ import typer
 
 from crust._util.progress import EpochProgress
 from crust.cli.formatting import StoppedByUser, show_log
-from crust.cli.train_again import CARRIED_OUT, compared, load_finished
-from crust.cli.train_progress import print_summary, summary
+from crust.cli.retrain import CARRIED_OUT, compared, load_finished
+from crust.cli.train_summary import print_summary, summary
 from crust.errors import InputError, choices
 from crust.runs import recipe as recipes
 from crust.runs.data import load_data, with_labels

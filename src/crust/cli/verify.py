@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import shlex
 from pathlib import Path
@@ -19,6 +20,9 @@ def verify_command(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.", metavar="RUN")],
     data: Annotated[str | None, typer.Option(help="The run's data, where it is not in its old place.")] = None,
     data_dir: Annotated[str | None, typer.Option(help="Where named datasets are; default: as in training.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print what was found as JSON, for a machine to read.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Estimate noise rate, precision and recall of a run's audit, with intervals: it trains once more, as RUN did."""
@@ -38,7 +42,7 @@ def verify_command(
             f"the data of {run} cannot be opened again: use crust.verify_audit from Python", code="data-not-reopened"
         )
     trained = folder.verification.audit_path.is_file()  # before: only the numbers are made anew
-    if not quiet and not trained:
+    if not (quiet or as_json or trained):
         typer.echo(f"trains once more with injected label errors: about {duration(seconds)}, as the run took")
     again = f"crust verify {shlex.quote(str(run))}"
     progress = EpochProgress(len(folder.history()), quiet)
@@ -49,7 +53,9 @@ def verify_command(
         raise StoppedByUser(
             f"stopped; what was trained is in {folder.verification}, and {again} goes on with it"
         ) from None
-    if quiet:
+    if as_json:
+        typer.echo(json.dumps(found, indent=2, default=str))
+    if quiet or as_json:
         return
     typer.echo(from_verified(found).sentence())
     for line in verified_lines(found):

@@ -83,8 +83,10 @@ def read_corrections(
     names = table.column_names
     label = next((one for one in ("corrected", "label") if one in names), None)
     if label is None or not {"index", "id"} & set(names):
+        take = "; to take every label as it is predicted, call that column corrected"
         raise InputError(
-            f"{name} has the columns {table_io.listed(names)}: corrections need index (or id) and corrected",
+            f"{name} has the columns {table_io.listed(names)}: corrections need index (or id) and corrected"
+            f"{take if 'predicted_label' in names else ''}",
             code="missing-column",
         )
     values = table.column(label).to_pylist()

@@ -126,14 +126,17 @@ def _mixed(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def is_text(values: Any) -> bool:
-    """Whether these are texts: a list, a tuple, a Series or a one-dimensional array whose first value is a string.
+    """Whether these are texts: a sequence, a Series or a one-dimensional array whose first value is a string.
+
+    A list is a sequence, and so is a column of a `datasets.Dataset`.
 
     Example:
         >>> is_text(["a", "b"]), is_text(np.array(["a"])), is_text([1, 2]), is_text("a")
         (True, True, False, False)
     """
     pandas = hasattr(values, "isna") and hasattr(values, "tolist")
-    if not (pandas or isinstance(values, list | tuple) or (isinstance(values, np.ndarray) and values.ndim == 1)):
+    sequence = isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray)
+    if not (pandas or sequence or (isinstance(values, np.ndarray) and values.ndim == 1)):
         return False
     return isinstance(next((value for value in values if not _is_missing(value)), None), str)
 

@@ -198,6 +198,13 @@ def _own_classes(dataset: Any) -> list[Any] | None:
 
 def label_of(item: Any, row: int) -> Any:
     """The y of an item (x, y, …)."""
+    if isinstance(item, Mapping):
+        names = ", ".join(f"{name!r}" for name in list(item)[:8])
+        raise InputError(
+            f"item {row} of the dataset has {names} by name and is not a pair (x, y): give a pair of two columns, such "
+            'as (data["text"], data["label"])',
+            code="dataset-item",
+        )
     if not isinstance(item, (tuple, list)) or len(item) < 2:
         raise InputError(
             f"item {row} of the dataset is not a pair (x, y): give the labels separately", code="dataset-item"

@@ -6,8 +6,8 @@ const PALETTE_DARK = ["#6cb6f5", "#f0a255", "#8fce6a", "#d79bf0", "#ff9a8d", "#5
 const LEGEND = 12; // classes with a colour of their own
 
 // `data` as `opened` gives it; `select` is called with the positions that were selected, or null; `shown` says what
-// to tell of the point under the pointer.
-function startMap(data, root, { select, shown }) {
+// to tell of the point under the pointer; `list` is where the list of them begins.
+function startMap(data, root, { select, shown, list }) {
   const canvas = root.querySelector("canvas");
   const context = canvas.getContext("2d", { alpha: false });
   const tip = root.querySelector(".tip");
@@ -35,10 +35,13 @@ function startMap(data, root, { select, shown }) {
 
   function paint() {
     paper = abgr(style("--card"));
-    soft = abgr(dark.matches ? "#3a444f" : "#dfe4ea");
+    soft = abgr(dark.matches ? "#3a444f" : "#c9d1da");
     const palette = dark.matches ? PALETTE_DARK : PALETTE;
     const by = colour.value;
-    if (by === "quality") {
+    if (by === "issue") {
+      const [quiet, loud] = [abgr(style("--line")), abgr(style("--alarm"))];
+      for (let i = 0; i < n; i += 1) colours[i] = data.issue[i] ? loud : quiet;
+    } else if (by === "quality") {
       const low = dark.matches ? [255, 120, 100] : [190, 30, 20];
       const high = dark.matches ? [70, 100, 130] : [175, 200, 222];
       for (let i = 0; i < n; i += 1) {
@@ -57,7 +60,9 @@ function startMap(data, root, { select, shown }) {
       icon.style.setProperty("--swatch", ink);
       return make("li", {}, icon, make("bdi", {}, text));
     };
-    if (by === "quality") {
+    if (by === "issue") {
+      legend.replaceChildren(swatch(style("--alarm"), "label issues"), swatch(style("--line"), "all others"));
+    } else if (by === "quality") {
       legend.replaceChildren(swatch(dark.matches ? "#ff7864" : "#be1e14", "low label quality"), swatch(dark.matches ? "#466482" : "#afc8de", "high"));
     } else {
       legend.replaceChildren(
@@ -176,12 +181,17 @@ function startMap(data, root, { select, shown }) {
     return found;
   }
 
-  function choose(found) {
+  function mark(found) {
     picked = found && found.size ? found : null;
     said.textContent = picked === null ? "" : `${count(picked.size)} selected`;
     root.querySelector("[name=none]").disabled = picked === null;
-    select(picked);
+    root.querySelector("[name=list]").disabled = picked === null;
     redraw();
+  }
+
+  function choose(found) {
+    mark(found);
+    select(picked);
   }
 
   function zoom(times, point) {
@@ -271,7 +281,8 @@ function startMap(data, root, { select, shown }) {
   fit();
   paint();
   root.dataset.ready = "yes";
-  return { choose, zoom, view, redraw };
+  root.querySelector("[name=list]").addEventListener("click", () => list.scrollIntoView());
+  return { choose, forget: () => mark(null), zoom, view, redraw };
 }
 
 function mapPanel(source) {
@@ -282,10 +293,10 @@ function mapPanel(source) {
     "div", { class: "map" },
     make(
       "div", { class: "controls" },
-      make("label", {}, make("span", {}, "colour"), make("select", { name: "colour" }, option("given", "given label"), option("suggested", "predicted label"), option("quality", "label quality"))),
+      make("label", {}, make("span", {}, "colour"), make("select", { name: "colour" }, option("given", "given label"), option("suggested", "predicted label"), option("quality", "label quality"), option("issue", "label issues"))),
       make("fieldset", { class: "check" }, make("legend", { class: "unseen" }, "dragging"), radio("lasso", "drag selects", true), radio("move", "drag moves")),
       button("in", "+", "zoom in"), button("out", "−", "zoom out"), button("whole", "whole", "show the whole map"),
-      button("none", "select none", "select none on the map"),
+      button("none", "select none", "select none on the map"), button("list", "show them in the list"),
     ),
     make(
       "div", { class: "stage" },
@@ -296,5 +307,6 @@ function mapPanel(source) {
     make("p", { class: "hint" }, `Every point is an example; what lies together is alike in ${source}. A click or a line drawn around points selects them for the list.`),
   );
   root.querySelector("[name=none]").disabled = true;
+  root.querySelector("[name=list]").disabled = true;
   return root;
 }

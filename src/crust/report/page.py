@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from crust.audit.audit_tables import classes_of, differing, suspects
 from crust.audit.by_class import class_summary
 from crust.audit.duplicates import conflicting_duplicates
-from crust.audit.noise_rate import noise_rate
+from crust.audit.noise_rate import NoiseRate, noise_rate
 from crust.audit.reliability import warning_of
 from crust.data.labels import column_codes
 from crust.report.charts import calibration_chart
@@ -38,8 +38,10 @@ def audit_page(
     name: str = "",
     without: str | None = None,
     progress: Callable[[int], None] | None = None,
-    run: bool = True,
+    verify: str | None = None,
+    next_steps: Sequence[str] = (),
     points: tuple[NDArray[np.floating], str] | None = None,
+    rate: NoiseRate | None = None,
 ) -> str:
     """One HTML file that needs nothing else: text, charts, and a gallery to filter, sort and search.
 
@@ -54,8 +56,10 @@ def audit_page(
         name: what was audited, such as the folder of the run.
         without: why there are no pictures or rows, where there are none.
         progress: called now and then with the number of pictures or rows that are done.
-        run: whether it is the audit of a run, which can be calibrated.
+        verify: the command that measures how many label issues are wrong, where there is one.
+        next_steps: the commands that follow.
         points: where the examples lie on the map, from 0 to 1, and what that was made from.
+        rate: the noise rate; None: as `crust.audit.noise_rate` estimates it.
 
     Returns:
         The page.
@@ -72,6 +76,7 @@ def audit_page(
     counts, differ = differing(audit, classes)
     given, better = (column_codes(audit[column], classes, column) for column in ("given_label", "predicted_label"))
     listed = suspects(audit, calibration)
+    rate = noise_rate(audit, len(classes), calibration) if rate is None else rate
     packed = pack(audit, classes, looks, listed=listed, points=None if points is None else points[0], progress=progress)
     few = len(classes) <= MATRIX
     return page(
@@ -81,20 +86,23 @@ def audit_page(
         scripts=["report/shared.js", "report/map.js", "report/report.js"],
         data=packed,
         classes=classes,
-        facts=_facts(audit, listed, differ, len(classes), calibration),
-        summary=" ".join(_summary(audit, differ, len(classes), calibration, run)),
+        facts=_facts(audit, listed, differ, len(classes), rate),
+        summary=" ".join(_summary(audit, int(listed.sum()), differ, rate, calibration, verify)),
         trust=None if calibration is None or calibration["noise_rate"] is None else _trust(calibration),
         matrix=_matrix(counts) if few else None,
         pairs=[] if few else _pairs(counts),
+        selected=bool("selection_rate" in audit and audit["selection_rate"].notna().any()),
         by_class=_classes(audit.assign(given_label=given, predicted_label=better), counts, classes),
         duplicates=_duplicates(audit),
         shown=" ".join(_what_is_shown(packed, looks, without)),
+        next_steps=next_steps,
+        kind="images" if looks is None or not looks.columns else "text" if len(looks.columns) == 1 else "table",
         map_source=None if points is None else points[1],
     )
 
 
 def _facts(
-    audit: pd.DataFrame, listed: NDArray[np.bool_], differ: int, classes: int, calibration: dict[str, Any] | None
+    audit: pd.DataFrame, listed: NDArray[np.bool_], differ: int, classes: int, rate: NoiseRate
 ) -> list[tuple[str, str]]:
     """The three or four numbers that one looks for first, and what they are."""
     found = [
@@ -102,7 +110,6 @@ def _facts(
         (f"{len(audit):,}", f"labels of {classes:,} classes"),
         (_percent(differ / max(1, len(audit))), "differ from the predicted ones"),
     ]
-    rate = noise_rate(audit, classes, calibration)
     if rate.value is None:
         return [*found, ("cannot say", "noise rate")]
     value, low, high = (f"{100 * share:.{0 if share >= 0.1 else 1}f}" for share in (rate.value, rate.low, rate.high))
@@ -111,7 +118,12 @@ def _facts(
 
 
 def _summary(
-    audit: pd.DataFrame, differ: int, classes: int, calibration: dict[str, Any] | None, run: bool
+    audit: pd.DataFrame,
+    listed: int,
+    differ: int,
+    rate: NoiseRate,
+    calibration: dict[str, Any] | None,
+    verify: str | None,
 ) -> Iterator[str]:
     """What was found, sentence by sentence."""
     total = len(audit)
@@ -121,11 +133,12 @@ def _summary(
     yield f"{differ:,} of {total:,} labels ({_percent(differ / max(1, total))}) differ from the predicted ones."
     if "is_held_out" in audit and audit["is_held_out"].any():
         yield f"{int(audit['is_held_out'].sum()):,} examples were held out and never trained on."
-    said = noise_rate(audit, classes, calibration).sentence()
+    said = rate.sentence()
     yield f"{said[0].upper()}{said[1:]}."
     if calibration is None:
-        if run:
-            yield "How many of the suspects are wrong indeed is not measured yet: crust verify RUN does it."
+        yield _why_listed(listed, differ, total, rate)
+        if verify is not None:
+            yield f"How many of these are wrong indeed is not measured yet: {verify} does it."
         return
     if calibration["noise_rate"] is None:
         return
@@ -139,6 +152,16 @@ def _summary(
             f"and they hold {_estimate(cut['recall'])} of all wrong ones."
         )
     )
+
+
+def _why_listed(listed: int, differ: int, total: int, rate: NoiseRate) -> str:
+    """What makes a label an issue, where it was not measured."""
+    if rate.value is not None and listed == round(rate.value * total):
+        many = "as many as are estimated to be wrong"
+        return f"The {listed:,} of the lowest label quality are listed as label issues: {many}."
+    if listed == differ:
+        return "All of these are listed as label issues."
+    return f"{listed:,} are listed as label issues, as the audit has marked them."
 
 
 def _trust(calibration: dict[str, Any]) -> dict[str, Any]:

@@ -260,9 +260,11 @@ def _scaled(values: Any) -> NDArray[np.unsignedinteger]:
 
 def _names(values: Any) -> list[str]:
     """Names, cut to what there is room for; those of the worst are whole."""
+    texts = [_text(value) for value in values]
+    if _size(texts) <= NAMES:
+        return texts
     found, room = [], NAMES
-    for value in values:
-        text = _text(value)
+    for text in texts:
         room -= _size(text)
         found.append(text if room >= 0 else "")
     return found

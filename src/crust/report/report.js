@@ -59,7 +59,7 @@
     const row = data.rows[index];
     const button = make(
       "button", { type: "button", class: "card", "data-place": place },
-      pictureOf(index, altOf(position)), labelsLine(data, position), numbersLine(data, position), nameLine(data, position),
+      pictureOf(index, altOf(position)), labelsLine(data, position), numbersLine(data, position, data.kind === "text"), nameLine(data, position),
     );
     return make("li", {}, button, data.kind === "text" && row ? make("div", { class: "words" }, longText(row[0], 320)) : null);
   }
@@ -69,7 +69,7 @@
     const index = data.index[position];
     return make(
       "tr", { "data-place": place, class: "item" },
-      make("th", { scope: "row", class: "fixed" }, make("button", { type: "button", class: "card", "data-place": place }, nameLine(data, position, "span"))),
+      make("th", { scope: "row", class: "fixed" }, make("button", { type: "button", class: "card", "data-place": place, "aria-label": nameOf(data, position) }, rowName(data, position))),
       make("td", { class: "fixed" }, labelsLine(data, position)), make("td", { class: "fixed number" }, quality(data, position)),
       ...rowCells(data, index),
     );
@@ -95,8 +95,8 @@
     const same = data.same[index] || [];
     const row = data.rows[index];
     find("detail-body").replaceChildren(
-      nameLine(data, position, "h3"), pictureOf(index, altOf(position)) || "", names,
-      data.kind === "text" && row ? make("p", { class: "row text", dir: "auto" }, row[0]) : "",
+      nameLine(data, position, "h3"), pictureOf(index, altOf(position)) || "",
+      data.kind === "text" && row ? make("p", { class: "row text", dir: "auto", tabindex: "0" }, row[0]) : "", names,
       near.length ? make("h4", {}, "Evidence") : "", near.length ? evidenceLine(data, position, near) : "",
       data.kind === "table" ? besideEachOther(data, index, near, data.rows) || "" : near.length ? besideCards(data, near, pictureOf) : "",
       same.length ? make("h4", {}, "Duplicates") : "", same.length ? sameLine(data, position, same) : "",
@@ -110,8 +110,8 @@
     find("filters").reset();
     Object.assign(wanted, start, { picked: null }, more);
     for (const name of ["what", "given", "suggested", "sort"]) find(name).value = wanted[name];
-    if (map) map.choose(null);
-    else apply();
+    if (map) map.forget();
+    apply();
   }
 
   for (const name of ["given", "suggested"]) fillClasses(find(name), data, "any");
@@ -172,9 +172,9 @@
     const shown = (position) => make("div", {}, pictureOf(data.index[position], "") || "", nameLine(data, position), labelsLine(data, position));
     map = startMap(data, root, {
       shown,
+      list: find("suspects"),
       select: (picked) => {
-        wanted.picked = picked;
-        if (picked) Object.assign(wanted, { what: "all", given: -1, suggested: -1, search: "" });
+        pickOnMap(wanted, picked);
         for (const name of ["what", "given", "suggested", "search"]) find(name).value = wanted[name];
         apply();
       },

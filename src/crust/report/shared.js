@@ -28,6 +28,7 @@ function unpack(text, Kind) {
 
 function opened(packed) {
   const data = { ...packed };
+  data.listed = packed.count; // those that lie worst first
   data.index = unpack(packed.index, Uint32Array);
   for (const name of ["given", "suggested", "error_score", "probability", "chosen", "xy"]) {
     data[name] = packed[name] === null ? null : unpack(packed[name], Uint16Array);
@@ -38,6 +39,25 @@ function opened(packed) {
   data.index.forEach((index, position) => data.position.set(index, position));
   data.kind = packed.columns.length > 1 ? "table" : packed.columns.length === 1 ? "text" : "images";
   return data;
+}
+
+// Examples that come later: those that are not there yet, at the end of all columns.
+function extend(data, packed) {
+  const more = opened(packed);
+  const fresh = [...more.index.keys()].filter((i) => !data.position.has(more.index[i]));
+  const joined = (old, values) => {
+    if (old === null) return null;
+    const both = new old.constructor(old.length + fresh.length);
+    both.set(old);
+    both.set(fresh.map((i) => values[i]), old.length);
+    return both;
+  };
+  for (const name of ["index", "given", "suggested", "error_score", "probability", "chosen", "issue", "held"]) data[name] = joined(data[name], more[name]);
+  if (data.ids !== null) data.ids.push(...fresh.map((i) => more.ids[i]));
+  fresh.forEach((i, k) => data.position.set(more.index[i], data.count + k));
+  data.count += fresh.length;
+  for (const name of ["evidence", "same", "rows", "pictures", "marks"]) Object.assign(data[name], more[name]);
+  return fresh.length;
 }
 
 function share(data, values, position, digits = 2) {
@@ -56,9 +76,9 @@ function nameOf(data, position) {
   return id || `example ${data.index[position]}`;
 }
 
-// File names are never cut: they may break after a slash, a dot, a dash or an underscore.
+// File names are never cut: they may break after a slash, and where a part is long, at its dots, dashes and underscores.
 function nameLine(data, position, tag = "p") {
-  const parts = nameOf(data, position).split(/(?<=[/_-])|(?=\.)/u);
+  const parts = nameOf(data, position).split(/(?<=\/)/u).flatMap((part) => (part.length > 18 ? part.split(/(?<=[_-])|(?=\.)/u) : [part]));
   return make(tag, { class: "name", dir: "auto" }, ...parts.flatMap((part, i) => (i ? [make("wbr"), part] : [part])));
 }
 
@@ -76,6 +96,7 @@ function chosen(data, wanted) {
     found.push(i);
   }
   const by = ORDERS[wanted.sort];
+  if (!by && data.listed < data.count) found.sort((a, b) => data.error_score[b] - data.error_score[a] || a - b);
   return by ? found.sort((a, b) => by(data, a, b) || a - b) : found;
 }
 
@@ -112,6 +133,14 @@ function listenToFilters(wanted, apply) {
   find("filters").addEventListener("submit", (event) => event.preventDefault());
 }
 
+// What is selected on the map is listed whatever it is; and afterwards what was listed before.
+function pickOnMap(wanted, picked) {
+  if (wanted.picked === null) wanted.before = wanted.what;
+  wanted.picked = picked;
+  if (picked) Object.assign(wanted, { what: "all", given: -1, suggested: -1, search: "" });
+  else if (wanted.what === "all") wanted.what = wanted.before;
+}
+
 function sizeSlider(list) {
   const slider = find("size");
   slider.closest("label").hidden = list.dataset.kind !== "images";
@@ -129,8 +158,9 @@ function labelsLine(data, position) {
   );
 }
 
-function numbersLine(data, position) {
-  const text = `label quality ${quality(data, position)} · probability ${share(data, data.probability, position)}`;
+function numbersLine(data, position, all = true) {
+  const known = all && data.probability[position] <= data.scale;
+  const text = `label quality ${quality(data, position)}${known ? ` · probability ${share(data, data.probability, position)}` : ""}`;
   return make("p", { class: "numbers" }, text);
 }
 
@@ -161,9 +191,12 @@ function cellOf(data, index, column, most) {
 function exampleList(data, list, first) {
   list.dataset.kind = data.kind;
   list.classList.toggle("texts", data.kind === "text");
+  find("about-numbers").textContent = aboutNumbers(data);
   if (data.kind !== "table") return list;
+  const some = Object.values(data.rows).slice(0, 500);
+  data.numeric = data.columns.map((_, column) => some.every((row) => row[column] === "" || Number.isFinite(Number(row[column]))));
   const cell = (text, kind) => make("th", { scope: "col", class: kind }, text);
-  const head = make("tr", {}, ...first.map((text) => cell(text, "fixed")), ...data.columns.map((name) => cell(make("bdi", {}, name), null)));
+  const head = make("tr", {}, ...first.map((text) => cell(text, "fixed")), ...data.columns.map((name, i) => cell(make("bdi", {}, name), data.numeric[i] ? "number" : null)));
   const table = make("table", { id: list.id, class: "examples", "data-kind": "table" }, make("thead", {}, head), make("tbody", {}));
   list.replaceWith(make("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "examples" }, table));
   return table;
@@ -172,7 +205,18 @@ function exampleList(data, list, first) {
 function rowCells(data, index, most = 60) {
   const row = data.rows[index];
   if (!row) return [make("td", { colspan: data.columns.length, class: "soft" }, "not in this file")];
-  return row.map((_, column) => make("td", { dir: "auto" }, cellOf(data, index, column, most)));
+  return row.map((_, column) => make("td", { dir: "auto", class: data.numeric[column] ? "number" : null }, cellOf(data, index, column, most)));
+}
+
+// What the numbers and marks of the list mean.
+function aboutNumbers(data) {
+  const marks = Object.keys(data.marks).length ? " Marked cells differ most from those of the most similar examples." : "";
+  return `Label quality: 0 is very likely wrong, 1 very likely right.${marks}`;
+}
+
+// The name of an example where its column says what it is.
+function rowName(data, position) {
+  return data.ids === null ? make("span", { class: "name" }, data.index[position]) : nameLine(data, position, "span");
 }
 
 // An example beside those that it is compared with: columns go down, examples across.

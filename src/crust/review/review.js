@@ -86,8 +86,32 @@
     find("count").textContent = found.length
       ? `${count(found.length)} ${found.length === 1 ? "example" : "examples"}, ${find("sort").selectedOptions[0].textContent}`
       : "Nothing to show here.";
+    offerRest();
     mark();
     progress();
+  }
+
+  // The page holds the worst of very many examples: the server looks among the rest.
+  function offerRest() {
+    const place = find("rest");
+    const asked = JSON.stringify([wanted.given, wanted.suggested, wanted.search]);
+    place.hidden = data.count >= data.total || wanted.what !== "all" || wanted.picked !== null || place.dataset.asked === asked;
+    if (place.hidden) return;
+    const button = make("button", { type: "button" }, "look among the others too");
+    button.addEventListener("click", async () => {
+      button.disabled = true;
+      try {
+        const answer = await ask("rest", { given: wanted.given, suggested: wanted.suggested, search: wanted.search });
+        place.dataset.asked = asked;
+        extend(data, answer);
+        apply();
+        if (answer.fitting > answer.count) say(`The ${count(answer.count)} worst of ${count(answer.fitting)} others that fit are in the list now: say more precisely what to look for.`);
+        else if (!answer.fitting) say("None of the others fits.");
+      } catch (error) {
+        say(error.message);
+      }
+    });
+    place.replaceChildren(`These are of the ${count(data.count)} examples of the lowest label quality, of ${count(data.total)}. `, button);
   }
 
   function progress() {
@@ -95,7 +119,7 @@
     for (const [index, known] of decisions) {
       if (known.kind !== null && suspects.has(index)) done += 1;
     }
-    const words = `${count(done)} of ${count(suspects.size)} suspects decided, ${count(suspects.size - done)} left; you are `;
+    const words = `${count(done)} of ${count(suspects.size)} label issues decided, ${count(suspects.size - done)} left; you are `;
     find("progress").replaceChildren(words, make("bdi", {}, data.who));
     find("bar").max = Math.max(1, suspects.size);
     find("bar").value = done;
@@ -116,12 +140,12 @@
     const state = (tag) => make(tag, { class: "state" });
     if (data.kind === "table") {
       return make(
-        "tr", about, make("th", { scope: "row", class: "fixed" }, nameLine(data, position, "span")),
+        "tr", about, make("th", { scope: "row", class: "fixed" }, rowName(data, position)),
         make("td", { class: "fixed" }, labelsLine(data, position)), make("td", { class: "fixed number" }, quality(data, position)),
         state("td"), ...rowCells(data, index),
       );
     }
-    const numbers = make("p", { class: "numbers" }, `label quality ${quality(data, position)}`);
+    const numbers = numbersLine(data, position, false);
     if (data.kind === "text") {
       const head = make("div", { class: "head" }, nameLine(data, position), labelsLine(data, position), numbers, state("p"));
       const text = row && row[0].length > 320 ? `${row[0].slice(0, 320)}…` : row ? row[0] : "";
@@ -200,7 +224,7 @@
     const cards = (list) => (data.kind === "images" || data.kind === "text" ? besideCards({ ...data, rows: Object.fromEntries(rows) }, list, picture) : "");
     const draw = () => {
       const all = Object.fromEntries(rows);
-      if (data.kind === "text" && rows.has(index)) row.replaceChildren(make("p", { class: "text", dir: "auto", tabindex: "0" }, rows.get(index)[0]));
+      if (data.kind === "text" && rows.has(index)) row.replaceChildren(make("p", { class: "row text", dir: "auto", tabindex: "0" }, rows.get(index)[0]));
       find("evidence").replaceChildren(
         near.length ? make("h3", {}, "Evidence") : "", near.length ? evidenceLine(data, position, near) : "",
         data.kind === "table" ? besideEachOther(data, index, near, all) || "" : near.length ? cards(near) : "",
@@ -548,7 +572,7 @@
       if (known.note) noted += 1;
     }
     const left = [...suspects].filter((index) => !(decisions.get(index) || { kind: null }).kind).length;
-    const lines = [["kept", sums.keep], ["new labels", sums.relabel], ["excluded", sums.exclude], ["skipped", sums.skip], ["with a note", noted], ["suspects left", left]];
+    const lines = [["kept", sums.keep], ["new labels", sums.relabel], ["excluded", sums.exclude], ["skipped", sums.skip], ["with a note", noted], ["label issues left", left]];
     find("sums").replaceChildren(...lines.flatMap(([name, number]) => [make("dt", {}, name), make("dd", {}, count(number))]));
     find("commands").textContent = data.next.join("\n");
     find("then").hidden = find("commands").hidden = data.next.length === 0;
@@ -688,10 +712,10 @@
       const root = mapPanel(answer.source);
       place.replaceChildren(root);
       map = startMap(data, root, {
+        list: find("count"),
         shown: (position) => make("div", {}, picture(data.index[position], "") || "", nameLine(data, position), labelsLine(data, position)),
         select: (picked) => {
-          wanted.picked = picked;
-          if (picked) Object.assign(wanted, { what: "all", given: -1, suggested: -1, search: "" });
+          pickOnMap(wanted, picked);
           for (const name of ["what", "given", "suggested", "search"]) find(name).value = wanted[name];
           apply();
         },

@@ -36,6 +36,7 @@ ADDRESS = "127.0.0.1"
 BODY = 1 << 20  # bytes of a request at most
 DIGITS = 20  # of the number that says how long a request is: Python reads no numbers of thousands
 SIDE = 640  # pixels of the longer side of an image
+MORE = 2000  # examples that a page gets at a time, beyond those that it has from the beginning
 SILENCE = 60  # seconds until a connection that says nothing is closed
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -76,6 +77,7 @@ class ReviewServer(ThreadingHTTPServer):
         points: lays out the map: where the examples lie, from 0 to 1, and from what; None where that cannot be.
         next_steps: the commands that follow, for the end.
         without: why the examples are not shown, where they are not.
+        most: examples that are in the page from the beginning, the worst; it asks for others.
 
     Example:
         >>> import tempfile, pandas as pd
@@ -107,16 +109,20 @@ class ReviewServer(ThreadingHTTPServer):
         points: Callable[[], tuple[NDArray[np.floating], str] | None] | None = None,
         next_steps: Sequence[str] = (),
         without: str | None = None,
+        most: int = MOST,
     ):
         self.looks, self.who, self.without = looks, who, without
         self.finished = False  # by the page, not by the terminal
         self._points, self._map, self._mapping = points, b"", threading.Lock()
-        self._order = worst_first(table.assign(row=np.arange(len(table))))["row"].to_numpy()[:MOST]
+        order = worst_first(table.assign(row=np.arange(len(table))))["row"].to_numpy()
+        self._order, self._rest = order[:most], order[most:]
+        self._table, self.classes = table, classes
         self.token = secrets.token_urlsafe(24)
         self.indices = frozenset(table["index"].tolist())
         # Images are asked for one by one; rows are in the page already, to be searched.
-        listed = suspects(table, None if least is None else {"cut": {"threshold": least}})
-        packed = pack(table, classes, looks if looks is not None and looks.columns else None, listed=listed)
+        self._listed = suspects(table, None if least is None else {"cut": {"threshold": least}})
+        shown = looks if looks is not None and looks.columns else None
+        packed = pack(table, classes, shown, most=most, listed=self._listed)
         self.files = _files(
             {**packed, "next": list(next_steps), "without": without, "warning": warning_of(table)}, who, name, looks
         )
@@ -157,6 +163,24 @@ class ReviewServer(ThreadingHTTPServer):
                 xy = None if found is None else packed_points(found[0][self._order])
                 self._map = _json({"xy": xy, "source": None if found is None else found[1]})
             return self._map
+
+    def rest(self, given: int, predicted: int, search: str) -> bytes:
+        """Examples beyond those that are in the page, as the page's data; -1 is any class."""
+        some = self._table.iloc[self._rest]
+        fits = np.ones(len(some), bool)
+        for number, column in ((given, "given_label"), (predicted, "predicted_label")):
+            if number >= 0:
+                fits = fits & (some[column].astype(str) == str(self.classes[number])).to_numpy()
+        words = search.strip().lower()
+        if words:
+            named = (some["index"].astype(str) == words).to_numpy()
+            if "id" in some:
+                named = named | some["id"].astype(str).str.lower().str.contains(words, regex=False).to_numpy()
+            fits = fits & named
+        rows = self._rest[fits]
+        looks = self.looks if self.looks is not None and self.looks.columns else None
+        listed, found = self._listed[rows[:MORE]], self._table.iloc[rows[:MORE]]
+        return _json({**pack(found, self.classes, looks, listed=listed), "fitting": len(rows)})
 
     def finish(self) -> None:
         """End `serve_forever`, from one of its own requests."""
@@ -268,6 +292,13 @@ class _Handler(BaseHTTPRequestHandler):
             if not _whole(body.get("batch")):
                 raise Refused(400, "name the number of what shall be undone")
             saved, conflicts, batch = store.undo(body["batch"], who=who)
+        elif path == ["rest"]:
+            numbers, search = [body.get("given", -1), body.get("suggested", -1)], body.get("search", "")
+            if not isinstance(search, str) or not all(one == -1 or _whole(one) for one in numbers):
+                raise Refused(400, "name classes by their numbers, and what to search for")
+            if max(numbers) >= len(self.server.classes):
+                raise Refused(400, "there is no such class")
+            return self.server.rest(numbers[0], numbers[1], search), "application/json"
         elif path == ["finish"]:
             self.server.finish()
             return _json({}), "application/json"

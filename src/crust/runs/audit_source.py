@@ -20,11 +20,12 @@ from crust.errors import CrustError, InputError
 from crust.report.previews import Looks
 from crust.runs.data import looks_or_reason
 from crust.runs.folder import RunFolder
-from crust.runs.shown import looks_of_shown
+from crust.runs.show_source import looks_of_shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from crust.audit.noise_rate import NoiseRate
     from crust.review import Store
 
 TABLES = (".csv", ".tsv", ".parquet")
@@ -74,6 +75,7 @@ class AuditSource:
     path: Path | None = None  # of the table itself
     apart: bool = False  # the data of a run is opened apart, for a server that lives long
     _looks: tuple[Looks | None, str | None] | None = None
+    _rate: NoiseRate | None = None
 
     # ------------------------------------------------------------ its files
 
@@ -119,6 +121,19 @@ class AuditSource:
         """`crust NAME` on this audit, as it would be typed."""
         return shlex.join(["crust", name, *self.words, *more])
 
+    def verify_command(self) -> str | None:
+        """The command that measures how many label issues are wrong; None where it was done, or cannot be."""
+        asked = self.run is None or self.verified() is not None
+        return None if asked else shlex.join(["crust", "verify", str(self.run)])
+
+    def next_steps(self) -> list[str]:
+        """What can be done with an audit that was seen, as it would be typed."""
+        if not self.words:
+            return []
+        verify = self.verify_command()
+        listed = self.command("audit", "--issues", "-o", "issues.csv")
+        return [self.command("review"), *([] if verify is None else [verify]), listed]
+
     def corrections_words(self, path: Path) -> list[str]:
         """How `crust apply` is told of corrections: beside features or probabilities they are named."""
         return ["--corrections", str(path)] if self.words and self.words[0].startswith("--") else [str(path)]
@@ -132,6 +147,17 @@ class AuditSource:
     def suspects(self) -> NDArray[np.bool_]:
         """Which labels are listed as wrong."""
         return suspects(self.table, self.verified())
+
+    def noise_rate(self) -> NoiseRate:
+        """How many labels are wrong, as it is shown of this audit everywhere."""
+        from crust.audit.noise_rate import NoiseRate, noise_rate
+
+        if self._rate is None:
+            if self.run is None and self.table["predicted_prob"].isna().any():
+                self._rate = NoiseRate(reason="the table does not say how probable its predictions are")
+            else:
+                self._rate = noise_rate(self.table, len(self.classes), self.verified())
+        return self._rate
 
     def looks(self) -> tuple[Looks | None, str | None]:
         """How to show the examples, or why that cannot be; the data is opened once."""
@@ -274,8 +300,10 @@ class AuditSource:
             name=self.name,
             without=reason,
             progress=progress,
-            run=self.run is not None,
+            verify=self.verify_command(),
+            next_steps=self.next_steps(),
             points=self.map(progress is not None),
+            rate=self.noise_rate(),
         )
         write_atomic(place, text.encode())
         return place
@@ -307,7 +335,7 @@ def open_audit(
         probs: out-of-sample probabilities, a column a class.
         features: features, such as embeddings.
         labels: the labels that belong to them.
-        show: what is shown of the examples, see `crust.runs.shown.looks_of_shown`.
+        show: what is shown of the examples, see `crust.runs.show_source.looks_of_shown`.
         data: where the data of a run lies now.
         data_dir: where named datasets are.
         progress: show bars on stderr.

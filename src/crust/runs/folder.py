@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from filelock import FileLock
 
     from crust.noise import NoisyLabels
-    from crust.review import Store
     from crust.runs.result import Result
     from crust.training.recorder import History, Recorder
 
@@ -256,19 +255,6 @@ class RunFolder:
 
         found = read_verified(self.verified_path)
         return None if found is None else checked_file("verified", found, str(self.verified_path), "damaged-file")
-
-    def review_store(
-        self, table: pd.DataFrame, classes: list[Any], path: Path | None = None, *, new: bool = False
-    ) -> Store:
-        """The database of the run's review, or another one for it; a new one where that is asked for."""
-        from crust.review import Store, run_key
-
-        place = self.review_path if path is None else path
-        if not new and not place.is_file():
-            raise InputError(
-                f"{self} has no review yet: begin one with crust review {shlex.quote(str(self))}", code="no-review"
-            )
-        return Store(place, run_key(table, classes), table["index"].tolist(), len(classes))
 
     # ------------------------------------------------------------ begun and finished
 

@@ -19,7 +19,7 @@ CARRIED_OUT = ("stop_after", "keep_every", "workers", "eval_batch_size", "device
 WORSE = 0.01  # so much less accurate than before the corrections is more than a wobble
 
 
-def train_again_command(run: RunFolder, data: Any, options: dict[str, Any], n: int, labels: Any = None) -> str:
+def retrain_command(run: RunFolder, data: Any, options: dict[str, Any], n: int, labels: Any = None) -> str:
     """`crust train DATA` with what the run was told and had chosen; what would be chosen again is left out."""
     words = ["crust", "train", str(data)]
     for name in ("data_dir", "label_column", "text_column", "image_size", "limit"):

@@ -101,10 +101,14 @@ def test_nothing_from_the_data_becomes_markup(bad):
 
 def test_the_summary_says_what_is_known():
     table = audit(40, CLASSES)
-    text = audit_page(table, CLASSES)
+    commands = ["crust review 'my runs/one'", "crust audit 'my runs/one' --issues"]
+    text = audit_page(table, CLASSES, verify="crust verify 'my runs/one'", next_steps=commands)
     differ = int((table["given_label"] != table["predicted_label"]).sum())
     assert f"{differ} of 40 labels" in text
-    assert "crust verify RUN" in text
+    assert "All of these are listed as label issues" in text
+    assert "crust verify &#39;my runs/one&#39; does it" in text
+    assert all(command.replace("'", "&#39;") in text for command in commands)
+    assert "What to do next" not in audit_page(table, CLASSES)
     assert "How far to trust it" not in text
     text = audit_page(table, CLASSES, calibration=calibration())
     assert "Estimated noise rate: 25 % (90% interval: 15 to 35 %)." in text

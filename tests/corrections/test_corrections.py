@@ -233,6 +233,7 @@ def test_numbers_beside_empty_cells_stay_numbers(tmp_path):
         ("id,corrected\nz,cat\n", "row 0 of a.csv names 'z', which the audit does not have"),
         ("index,id,corrected\n0,b,cat\n", "names example 0 and 'b', which is example 1"),
         ("name,corrected\n0,cat\n", "a.csv has the columns name, corrected: corrections need index"),
+        ("index,predicted_label\n0,cat\n", "to take every label as it is predicted, call that column corrected"),
         ("index,corrected\n", "a.csv has no rows"),
     ],
 )
