@@ -111,7 +111,7 @@ def main() -> None:
         for before in (False, True):
             print("\nBefore:\n" if before else "By the code of today:\n")
             show([line for line in lines if line.get("before", False) == before])
-        return None
+        return
     torch.set_num_threads(1)
     begun = time.monotonic()
     done = {line["name"] for line in lines if not line.get("before")}
@@ -120,7 +120,7 @@ def main() -> None:
             if run.name in done:
                 continue
             if time.monotonic() - begun > 60 * options.minutes:
-                return None
+                return
             try:
                 found = measure(run, options.data, options.runs / run.name.replace("/", "-"))
             except CrustError as error:
@@ -129,7 +129,6 @@ def main() -> None:
             lines = [*(line for line in lines if line["name"] != run.name), found]
             write_atomic(options.results, ("[\n" + ",\n".join(map(json.dumps, lines)) + "\n]\n").encode())
             print(run.name, flush=True)
-    return None
 
 
 if __name__ == "__main__":
