@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 WIDEST = 1_024  # numbers an input: of larger images pixels tell little, and texts are folded into so many columns
-MOST = 10_000_000  # numbers in all: some seconds
+MOST = 5_000_000  # numbers in all, and no more examples than neighbours are looked for among: a second or two
 
 TINY, HUGE = 1e-15, 1e15
 NEIGHBOURS = 25
@@ -136,7 +136,7 @@ def input_columns(parts: Sequence[tuple[Any, str]]) -> NDArray[np.float32] | Non
         return None
     texts, n = parts[0][1] == "tokens", sum(len(inputs) for inputs, _ in parts)
     width = WIDEST if texts else int(np.prod(parts[0][0].shape[1:]))
-    if width > WIDEST or n * width > MOST:
+    if width > WIDEST or n * width > MOST or n > POOL:
         return None
     if texts:
         counts = np.concatenate([inputs.counts(width) for inputs, _ in parts])
