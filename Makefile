@@ -69,6 +69,7 @@ bench: $(STAMP)  ## speed and memory beside the peers
 bench-large: $(STAMP)  ## the same for a million points, training at scale, and the spectrum of ResNet-32 on CIFAR-10 (CRUST_DATA)
 	@$(BIN)/python -m benchmarks.selection --large $(ARGS)
 	@$(BIN)/python -m benchmarks.scale --large
+	@$(BIN)/python -m benchmarks.ranks
 	@for case in exact groups files; do $(BIN)/python -m benchmarks.embeddings $$case || exit 1; done
 	@$(BIN)/python -m benchmarks.theory --only ResNet-32 --output benchmarks/results/theory-large.json
 

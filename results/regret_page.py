@@ -54,6 +54,12 @@ Conditions were split before anything was run: choosing on {choosing} (seeds {ch
 `python -m benchmarks.regret` makes what is missing, `python -m results.generate_pages` builds this page."""
 
 
+ONE_NETWORK = ("erm", "mixup", "gce", "sce", "elr", "crust")
+BY_NOISE = """\
+Accuracy of the delivered model in percent (balanced where classes are unequal), mean over the confirming tables and \
+mails with an MLP, over the splits that all of these methods have been run on."""
+
+
 @dataclass
 class Scores:
     """What is known of a condition, by method and seed: accuracies in percent, passes, AUROC of the audit."""
@@ -109,7 +115,40 @@ def regret_page(lines: Iterable[dict[str, Any]]) -> str:
             parts += [f"## {title}", f"{about[0].upper()}{about[1:]}: {len(some)} conditions."]
             parts += ["### Methods of at most 1.1 times the passes of `erm`", _table(some, only_cheap=True)]
             parts += ["### All methods", _table(some, only_cheap=False)]
+            if part == CONFIRM:
+                parts += ["### By kind of noise", BY_NOISE, noise_table(scores)]
     return "\n\n".join(parts) + "\n"
+
+
+def noise_table(scores: Sequence[Scores]) -> str:
+    """What methods with one network reach under each kind of noise: a row a noise, the best in bold."""
+    some = [one for one in scores if one.condition.part == CONFIRM and one.condition.protocol == "mlp"]
+    rows = []
+    for noise in dict.fromkeys(one.condition.noise for one in some):
+        reached: dict[str, list[float]] = {name: [] for name in ONE_NETWORK}
+        for one in (one for one in some if one.condition.noise == noise):
+            by_seed = [one.delivered.get(name, {}) for name in ONE_NETWORK]
+            for seed in sorted(set.intersection(*map(set, by_seed))):
+                for name, known in zip(ONE_NETWORK, by_seed, strict=True):
+                    reached[name].append(known[seed])
+        if reached[DEFAULT]:
+            shown = {name: f"{mean(values):.1f}" for name, values in reached.items()}
+            best = max(map(float, shown.values()))
+            cells = [f"**{value}**" if float(value) == best else value for value in shown.values()]
+            rows.append([_in_words(noise), *cells, str(len(reached[DEFAULT]))])
+    return markdown(["wrong labels", *(f"`{name}`" for name in ONE_NETWORK), "runs each"], rows)
+
+
+def _in_words(noise: Noise) -> str:
+    """
+    Example:
+        >>> _in_words(Noise("symmetric:0.3", 0.3, 20)), _in_words(CLEAN)
+        ('symmetric 0.3, classes 20:1', 'none')
+    """
+    if _is_clean(noise):
+        return "none"
+    kind = noise.labels.replace(":", " ")
+    return kind if noise.imbalance is None else f"{kind}, classes {noise.imbalance}:1"
 
 
 def _introduction() -> str:

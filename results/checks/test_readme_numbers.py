@@ -8,6 +8,9 @@ from pathlib import Path
 from statistics import mean
 
 import pytest
+from benchmarks.regret.conditions import CONFIRM
+from results.regret_numbers import average
+from results.regret_page import noise_table, regrets, scores_of
 from results.tables import NOISES, of_runs, runs
 
 from crust.experiments import read_results
@@ -21,13 +24,26 @@ NAMES = {"a random half": "random", "smallest losses": "small-loss"}  # rows tha
 
 def table() -> dict[str, list[str]]:
     """The rows by their method: symmetric, human, passes, seconds."""
-    text = (ROOT / "README.md").read_text().partition("## How well")[2].partition("\n## ")[0]
+    text = (ROOT / "README.md").read_text().partition("\nOn CIFAR-10 ")[2].partition("\n## ")[0]
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")][1:]
     found = {}
     for first, *numbers in rows:
         named = re.search(r"`([a-z-]+)`", first)
         found[named[1] if named else NAMES[first]] = [number.strip("*") for number in numbers]
     return found
+
+
+def test_the_table_by_kind_of_noise_and_what_stands_below_it_are_those_of_the_scoreboard():
+    text, page = ((ROOT / name).read_text() for name in ("README.md", "docs/results/regret.md"))
+    measured = scores_of(read_results(ROOT / "results"))
+    assert noise_table(measured) in text
+    some = [one for one in measured if one.condition.part == CONFIRM]
+    found = [regrets(one, only_cheap=True).get("crust") for one in some]
+    ahead = -average([one for one in found if one is not None]).mean
+    assert f"Over all {len(some)} conditions it is {ahead:.1f} points ahead" in text
+    worst = next(line for line in page.splitlines() if line.startswith("| up to 20% wrong labels"))
+    behind = re.search(r"\| ([0-9.]+) ± ([0-9.]+) \(spam-vectors, class-dependent:0.2\)", worst)
+    assert f"({float(behind[1]):.1f} ± {float(behind[2]):.1f} points behind plain training on word vectors)" in text
 
 
 def test_what_stands_below_the_table_is_what_was_measured():

@@ -216,6 +216,7 @@ class Run:
         trained = context.processes.bare(context.networks[0]).state_dict() if state.best is None else state.best
         final.load_state_dict(trained)
         context.train_pass = None  # there may be gigabytes of it
+        self.recorder.finish()
         judged = judged_probabilities(self._watched(), self._columns())
         cost = {"forward": context.cost.forward, "backward": context.cost.backward, "seconds": context.cost.seconds}
         result = Result(

@@ -296,7 +296,7 @@ class CoresetSampler(Sampler[int]):
         kind = self.method.train_set_pass(self.epoch + 1, context.epochs)
         if look or kind or context.settings.audit_due(self.epoch, context.epochs):
             with clock(context, "gradients"):
-                evaluated.train = context.evaluate_train_set(kind or "logits")
+                evaluated.train = context.evaluate_our_part(kind or "logits")
                 evaluated.validation = context.evaluate_validation()
         self.state.epochs_done = self.epoch + 1
         facts = {"stage": "train", "counts": True, "n_selected": len(self.coreset), **self.selection.facts}
@@ -430,6 +430,8 @@ class CoresetSampler(Sampler[int]):
 class _Ranks(Processes):
     """The processes that train now, without an Accelerator: the user may have one, or none."""
 
+    splits = False  # any of them may ask for the audit without the others
+
     def __init__(self, model: nn.Module):
         self.ask(model)
 
@@ -438,7 +440,7 @@ class _Ranks(Processes):
         several = torch.distributed.is_available() and torch.distributed.is_initialized()
         self.rank = torch.distributed.get_rank() if several else 0
         self.count = torch.distributed.get_world_size() if several else 1
-        self.device, self.first = device_of(model), True
+        self.device, self.first, self.sent = device_of(model), True, 0
 
     def bare(self, network: nn.Module) -> nn.Module:
         return unwrapped(network)

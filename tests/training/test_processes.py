@@ -19,6 +19,7 @@ SCRIPT = """
     import json, sys
     from pathlib import Path
     import numpy as np, torch
+    from crust.data.batches import split_batches
     from crust.methods import METHODS
     from crust.training import loop
     from crust.training.context import Context
@@ -46,7 +47,7 @@ SCRIPT = """
         chosen[name] = [selection.indices.tolist(), weights]
     dealt = {}
     for rows in (1, 8, 16, 17, 24, 33, 41, 83):
-        rounds = loop.cut(np.arange(rows), 8)
+        rounds = split_batches(np.arange(rows), 8)
         batches = loop._batches(context, Selection(np.arange(83)[::-1][:rows].copy()), rounds)
         dealt[rows] = [None if batch is None else batch.index.tolist() for batch in batches]
 

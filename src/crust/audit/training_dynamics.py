@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,21 +41,26 @@ class Watch:
     in double precision would take 8 GB for a million examples in a thousand classes.
     """
 
-    def __init__(self, n: int, classes: int):
+    OF_EACH = ("probabilities", "losses", "margins", "agreed")  # what a process knows of its own examples only
+
+    def __init__(self, n: int, classes: int, mine: NDArray[np.int64] | None = None):
+        """`mine`: the examples that this process looks at, where there are several."""
+        self.mine = np.arange(n) if mine is None else mine
+        here = len(self.mine)
         self.looks = 0
         self.trust = 0.0  # the sum of what the looks count
         # weighted by what the looks count
-        self.probabilities = np.zeros((n, classes), kept_type(n, classes, summed=True))
-        self.losses = np.zeros(n)
-        self.margins = np.zeros(n)
-        self.agreed = np.zeros(n, np.int32)  # looks at which the prediction was the given label
+        self.probabilities = np.zeros((here, classes), kept_type(n, classes, summed=True))
+        self.losses = np.zeros(here)
+        self.margins = np.zeros(here)
+        self.agreed = np.zeros(here, np.int32)  # looks at which the prediction was the given label
         self.selections = 0
         self.chosen = np.zeros(n, np.int32)
         self.weight = np.zeros(n)
         self.last = np.zeros(0, np.int64)  # who was chosen last
 
     def look(self, seen: GradientPass, labels: NDArray[np.int64], counts: float = 1.0) -> None:
-        """Count one look at all examples."""
+        """Count one look at all examples (of ours), with their labels."""
         assert seen.probabilities is not None
         self.looks += 1
         self.trust += counts
@@ -82,9 +88,19 @@ class Watch:
         self.chosen[self.last] += 1
         np.add.at(self.weight, indices, 1.0 if weights is None else weights)
 
+    def join(self, rows_of_all: Callable[[NDArray[Any]], NDArray[Any]]) -> None:
+        """From now on know what all processes have seen of all examples."""
+        for name in self.OF_EACH:
+            setattr(self, name, rows_of_all(getattr(self, name)))
+        self.mine = np.arange(len(self.chosen))
+
     def state(self) -> dict[str, Any]:
-        return dict(vars(self))
+        return {name: value for name, value in vars(self).items() if name != "mine"}
 
     def load(self, state: dict[str, Any]) -> None:
+        """What was saved of all examples; here ours are kept of it."""
         # A checkpoint of before has looks that count the same.
         vars(self).update({"trust": float(state["looks"]), **state})
+        if len(self.mine) < len(self.losses):
+            for name in self.OF_EACH:
+                setattr(self, name, getattr(self, name)[self.mine])

@@ -17,7 +17,9 @@ from crust._util.foreign import FLOAT32, as_tensor
 from crust.data import table_io
 from crust.data.examples import Bundle, Examples
 from crust.data.labels import check_classes, encode_labels, have_names
+from crust.data.mapped_array import MappedArray, stays_on_disk
 from crust.data.matrix_io import reading
+from crust.data.parquet_columns import ParquetColumns, encoded_in_pieces
 from crust.data.text import hash_texts
 from crust.data.text_columns import column_texts, text_to_learn
 from crust.errors import InputError, choices
@@ -37,7 +39,7 @@ def load_table(
     Or the texts of one column, as token ids.
     """
     with reading(path):
-        table = table_io.read_table_file(path, [text_column] if text_column else ())
+        table = table_io.read_table_file(path, [text_column] if text_column else (), whole=False)
     names = [name for name in table.column_names if name]  # one without a name is the row index of pandas
     label = _label(label_column, names, path.name)
     if text_column is not None and choices(text_column, names, f"column of {path.name}") == label:
@@ -63,7 +65,7 @@ def load_table(
         form = {"text_column": text_column, "tokens": train.inputs.encoding}
     else:
         encoder = TableEncoder.fit(table, used, path.name)
-        train = _table_examples(encoder.transform(table, path.name), codes, classes)
+        train = _table_examples(_features(encoder, table, path.name), codes, classes)
         form = {"columns": encoder.columns}
     encoding = {"format": "table", "classes": classes, "shape": list(train.shape), "label_column": label, **form}
     return Bundle(train, None, encoding, total, rows)
@@ -74,16 +76,16 @@ def load_new_table(path: Path, encoding: dict[str, Any]) -> Examples:
     label, text = encoding["label_column"], encoding.get("text_column")
     as_text = [*([label] if have_names(encoding["classes"]) else []), *([text] if text else [])]
     with reading(path):
-        table = table_io.read_table_file(path, as_text)
+        table = table_io.read_table_file(path, as_text, whole=False)
     if text:
         texts = column_texts(table, choices(text, table.column_names, f"column of {path.name}"), path.name)
     else:
-        x = TableEncoder(encoding["columns"]).transform(table, path.name)
+        x = _features(TableEncoder(encoding["columns"]), table, path.name)
     codes = np.full(table.num_rows, -1, np.int64)
     if label in table.column_names:
         known = np.flatnonzero([v is not None and str(v).strip() != "" for v in table.column(label).to_pylist()])
         if known.size:
-            values = table_labels(table.take(known), label, path.name)
+            values = table_labels(table.select([label]).take(known), label, path.name)
             codes[known], _ = encode_labels(values, encoding["classes"], f"column {label!r} of {path.name}")
     if text:
         return _text_examples(texts, codes, encoding["classes"], encoding["tokens"])
@@ -127,8 +129,22 @@ def _refuse_merged(path: Path, label: str) -> None:
             )
 
 
+def _features(encoder: TableEncoder, table: Any, file: str) -> NDArray[np.float32]:
+    """The features of a table; of a large Parquet file a piece at a time."""
+    if not isinstance(table, ParquetColumns):
+        return encoder.transform(table, file)
+    from crust.data.image_folder import IN_MEMORY_BYTES
+
+    names = [column["name"] for column in encoder.columns]
+    for name in names:
+        choices(name, table.column_names, f"column of {file}")
+    return encoded_in_pieces(
+        table, names, len(encoder.features), lambda piece: encoder.transform(piece, file), IN_MEMORY_BYTES
+    )
+
+
 def _table_examples(x: Any, codes: Any, classes: list[Any]) -> Examples:
-    return Examples(as_tensor(x), codes, list(classes), "features")
+    return Examples(MappedArray(x) if stays_on_disk(x) else as_tensor(x), codes, list(classes), "features")
 
 
 def _text_examples(

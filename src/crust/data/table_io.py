@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from crust.data.parquet_columns import ParquetColumns
 from crust.errors import InputError, choices
 
 log = logging.getLogger("crust.data")
@@ -96,12 +97,19 @@ def as_text(column: Any, where: str) -> Any:
         ) from None
 
 
-def read_table_file(path: Path, text: Sequence[str] = ()) -> Any:
+def read_table_file(path: Path, text: Sequence[str] = (), whole: bool = True) -> Any:
     """The whole table, as pyarrow has it; the columns of a CSV file that are named as text are taken as they stand.
 
-    Of other columns pyarrow guesses what they hold, and makes 1 of 01, true of True and nothing of NA.
+    Of other columns pyarrow guesses what they hold, and makes 1 of 01, true of True and nothing of NA. A large Parquet
+    file need not be read `whole`: `ParquetColumns` are what is asked of them.
     """
-    if path.suffix.lower() == ".parquet":
+    from crust.data.image_folder import IN_MEMORY_BYTES
+
+    large = ParquetColumns(path) if path.suffix.lower() == ".parquet" and not whole else None
+    table: Any
+    if large is not None and large.nbytes > IN_MEMORY_BYTES:
+        table = large
+    elif path.suffix.lower() == ".parquet":
         import pyarrow.parquet
 
         # The file itself, not a dataset: the name of a folder such as `split=train` must not become a column.

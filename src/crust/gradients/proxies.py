@@ -305,7 +305,9 @@ class Table:
             return GradientPass(index, index, none, none, none, rows=none.reshape(0, 0))
         if len(index) == len(self.known):
             return GradientPass(index, **self.columns)
-        return GradientPass(index, **{name: rows[index] for name, rows in self.columns.items()})
+        # one piece, as processes are given, needs no copy
+        part: Any = slice(index[0], index[-1] + 1) if index[-1] - index[0] < len(index) else index
+        return GradientPass(index, **{name: rows[part] for name, rows in self.columns.items()})
 
     def complete(self) -> GradientPass:
         if not len(self.known):

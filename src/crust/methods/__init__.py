@@ -3,6 +3,7 @@
 from crust.methods.co_teaching import CoTeaching
 from crust.methods.crust import Crust, CrustHalf, CrustPaper
 from crust.methods.crust_released import CrustReleased
+from crust.methods.crust_semi import CrustSemi
 from crust.methods.d2l import D2L
 from crust.methods.decoupling import Decoupling
 from crust.methods.dividemix import DivideMix
@@ -25,6 +26,7 @@ METHODS: dict[str, type[Method]] = {
     method.name: method
     for method in (
         Crust,
+        CrustSemi,
         CrustHalf,
         CrustPaper,
         CrustReleased,

@@ -22,15 +22,14 @@ from torch import Tensor
 
 from crust.errors import InputError
 from crust.selection import Coreset
+from crust.selection.together import ALONE, Together
 from crust.training import coreset_rules
 from crust.training.context import Context
-from crust.training.epoch_scaling import warmup_of
+from crust.training.epoch_scaling import decay_of_average, warmup_of
 from crust.training.losses import one_hot, towards_sce
 from crust.training.method import Batch, Method, Output, Selection, Settings, Stage
 from crust.training.mixup_batches import mix_with
 from crust.training.noise_estimation import Rate
-
-FEWEST_AVERAGED = 10  # steps; where an epoch has more, the average is over about an epoch
 
 
 class CrustSettings(Settings):
@@ -103,11 +102,12 @@ class Crust(Method):
         self.partners: NDArray[np.int64] | None = None
         self.sized: coreset_rules.SizedCoreset | None = None  # fraction="auto"
         self.members: NDArray[np.bool_] | None = None  # of the epoch's rows
+        self.together: Together = ALONE
 
     def begin_run(self, context: Context) -> None:
+        self.together = context.together
         if self.settings.averaged and context.experiment.ema is None:
-            steps = math.ceil(context.n / context.experiment.batch_size)
-            self.ema = 1 - 1 / max(FEWEST_AVERAGED, steps)
+            self.ema = decay_of_average(context.n, context.experiment.batch_size)
 
     def stages(self) -> list[Stage]:
         return [Stage(ema=self.ema)]
@@ -140,12 +140,12 @@ class Crust(Method):
         """As many as seem to be right, and the others as much as they are worth."""
         settings = self.settings
         if self.sized is None:
-            self.sized = coreset_rules.SizedCoreset(context.n, settings.memory)
+            self.sized = coreset_rules.SizedCoreset(context.n, settings.memory, context.together)
         sized, facts = self.sized, {}
         if self.train_set_pass(context.epoch, context.epochs) is not None:
             known = context.noise_info.get("noise_rate")
             sized.look(
-                context.evaluate_train_set(settings.proxy),
+                context.evaluate_our_part(settings.proxy),
                 context.labels,
                 context.evaluate_validation(),
                 None if context.validation is None else context.validation.labels,
@@ -177,17 +177,18 @@ class Crust(Method):
             return Selection(np.arange(context.n), partners=self.partners)
         facts: dict[str, Any] = {}
         if self.train_set_pass(context.epoch, context.epochs) or self.coreset is None:
-            seen = context.evaluate_train_set(settings.proxy)
+            seen, together = context.evaluate_our_part(settings.proxy), context.together
             self.coreset = coreset_rules.choose(
                 seen.proxies,
-                seen.predictions,
-                seen.losses,
+                together.join(seen.predictions),
+                together.join(seen.losses),
                 context.labels,
                 self._fraction(context),
                 grouping=settings.grouping,
                 selection=settings.selection,
                 seed=int(context.rng("selection").integers(2**31)),
                 budget=settings.budget,
+                together=together,
             )
             facts["underrepresented"] = coreset_rules.underrepresented(self.coreset.indices, context.labels)
         selection = coreset_rules.as_selection(self.coreset, settings.weights, self._draw(self.coreset, context))
@@ -238,7 +239,8 @@ class Crust(Method):
     def load_state(self, state: dict[str, Any]) -> None:
         self.coreset = Coreset.from_arrays(state["coreset"]) if "coreset" in state else None
         if "sized" in state:
-            self.sized = coreset_rules.SizedCoreset(len(state["sized"]["member"]), self.settings.memory)
+            n = len(state["sized"]["member"])
+            self.sized = coreset_rules.SizedCoreset(n, self.settings.memory, self.together)
             self.sized.load(state["sized"])
 
 

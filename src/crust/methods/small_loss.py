@@ -30,11 +30,11 @@ class SmallLoss(Method):
     def begin_epoch(self, context: Context) -> Selection | None:
         if self.train_set_pass(context.epoch, context.epochs) is None:
             return None
-        seen = context.evaluate_train_set()
+        seen, together = context.evaluate_our_part(), context.together
         coreset = coreset_rules.choose(
-            seen.proxies,
-            seen.predictions,
-            seen.losses,
+            seen.losses[:, None],  # which nobody compares
+            together.join(seen.predictions),
+            together.join(seen.losses),
             context.labels,
             self.settings.fraction,
             grouping=self.settings.grouping,

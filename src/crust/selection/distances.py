@@ -109,7 +109,7 @@ class Distances:
 
     @property
     def tile_rows(self) -> int:
-        return TILE_ROWS if self.exact or self.few else PRODUCT_ROWS
+        return TILE_ROWS if self.exact or self.few or self.stored is not None else PRODUCT_ROWS
 
     def make_exact(self) -> None:
         """From now on all tiles are exact; stored ones are gone."""
@@ -145,6 +145,31 @@ class Distances:
             np.matmul(self.y[rows], self.y[start:stop].T, out=tile)
             kernels.products_finish(tile, self.norms[rows], self.norms[start:stop], self.root, self.scale)
         return tile
+
+    def kept_tiles(
+        self, part: tuple[int, int, int, int], square: np.ndarray, out: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, int, int]]:
+        """A tile of the upper triangle, which is also written into the square matrix, in pieces (tile, top, left)."""
+        top, bottom, left, right = part
+        if self.exact or self.few or self.matrix is not None:
+            tile = self.tile(np.arange(top, bottom), left, right, out)
+            kernels.store(tile, top, left, square)
+            yield tile, top, left
+            return
+        # Inner products go where the distances will be; on the diagonal half of them are enough, as BLAS knows
+        # where both factors are the same.
+        rows, first = self.y[top:bottom], left
+        if left == top:
+            first = min(bottom, right)
+            np.matmul(rows, rows.T, out=square[top:bottom, top:bottom])
+        if first < right:
+            np.matmul(rows, self.y[first:right].T, out=square[top:bottom, first:right])
+        for begin in range(top, bottom, TILE_ROWS):  # pieces that the cache can hold
+            end, start = min(bottom, begin + TILE_ROWS), max(left, begin)
+            tile = out[: (end - begin) * (right - start)].reshape(end - begin, right - start)
+            norms = self.norms[begin:end], self.norms[start:right]
+            kernels.products_kept(square, begin, start, *norms, self.root, self.scale, tile)
+            yield tile, begin, start
 
     def row(self, i: int) -> np.ndarray:
         """Distances (exact or approximate) from point i to all."""
@@ -199,14 +224,19 @@ class Distances:
             for left in range(top, self.n, TILE_COLUMNS):
                 yield top, min(self.n, top + self.tile_rows), left, min(self.n, left + TILE_COLUMNS)
 
-    def each_tile(self, consume: Callable, threads: int, ticker: Ticker) -> None:
-        """Call consume(tile, top, left, slot) for every tile of the upper triangle."""
+    def each_tile(self, consume: Callable, threads: int, ticker: Ticker, square: np.ndarray | None = None) -> None:
+        """Call consume(tile, top, left, slot) for every tile of the upper triangle; into `square` they go as well."""
         buffers = [np.empty(self.tile_rows * min(self.n, TILE_COLUMNS), np.float32) for _ in range(threads)]
 
         def work(unit: tuple[int, int, int, int], slot: int) -> None:
             top, bottom, left, right = unit
             if self.stored is not None:
                 tile = np.ascontiguousarray(self.stored[top:bottom, left:right])
+            elif square is not None:
+                for piece in self.kept_tiles(unit, square, buffers[slot]):
+                    consume(*piece, slot)
+                ticker.step((bottom - top) * (right - left))
+                return
             else:
                 tile = self.tile(np.arange(top, bottom), left, right, buffers[slot])
             consume(tile, top, left, slot)

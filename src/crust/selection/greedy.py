@@ -105,8 +105,6 @@ class Greedy:
         floor = math.sqrt(distances.inverse)
 
         def consume(tile: Floats, top: int, left: int, slot: int) -> None:
-            if square is not None:
-                kernels.store(tile, top, left, square)
             kernels.column_maxima(tile, left, largest[slot])
             if distances.exact:
                 kernels.exact_sums(tile, top, left, magic, sums[slot])
@@ -116,7 +114,7 @@ class Greedy:
                 kernels.invert(tile, floor)
                 kernels.mirror_sums(tile, top, left, inverses[slot])
 
-        distances.each_tile(consume, self.threads, self.ticker)
+        distances.each_tile(consume, self.threads, self.ticker, square)
         distances.stored, distances.mirrored = square, False
         return sums.sum(axis=0), inverses.sum(axis=0), largest.max(axis=0)
 

@@ -340,6 +340,27 @@ def products_finish(tile, row_norms, column_norms, root, scale):
 
 
 @fast_kernel
+def products_kept(matrix, top, left, row_norms, column_norms, root, scale, tile):
+    """The same of a part of the square matrix, in place, and into `tile`, which stays near."""
+    two = np.float32(2.0)
+    zero = np.float32(0.0)
+    rows, width = tile.shape
+    for r in range(rows):
+        kept, row = matrix[top + r, left : left + width], tile[r]
+        norm = row_norms[r]
+        if root:
+            for j in range(width):
+                far = math.sqrt(max(zero, norm + column_norms[j] - two * kept[j])) * scale
+                kept[j] = far
+                row[j] = far
+        else:
+            for j in range(width):
+                far = max(zero, norm + column_norms[j] - two * kept[j]) * scale
+                kept[j] = far
+                row[j] = far
+
+
+@fast_kernel
 def mirror_sums(tile, top, left, sums):
     """Sums of approximate distances for a tile of the upper triangle and its mirror.
 

@@ -11,7 +11,9 @@ given labels), cut into as many pieces as there are samples, and a point is draw
 and every point is drawn as often as any other, so the bounds for means of independent variables hold (`error_bounds`).
 
 Every operation is elementwise in float32 and sums fold halves onto each other, so that neither vector width nor threads
-nor how the rows are cut change a bit.
+nor how the rows are cut change a bit. Sums over the group are of whole numbers (`whole_number_sums`), so that a group
+whose rows lie in several processes has the same bits as well: these exchange the sums, eight bytes a point to put the
+group in order, and the points of the sample.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
@@ -19,6 +21,7 @@ nor how the rows are cut change a bit.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -27,6 +30,7 @@ from numpy.typing import NDArray
 from crust.selection import kernels
 from crust.selection.distances import as_float64, directions, power_of_two, shifted
 from crust.selection.executors import Ticker, run_in_threads
+from crust.selection.together import ALONE, Together
 
 SMALL = 2  # groups of up to so many times the sample are measured exactly: that costs hardly more
 BLOCK_NUMBERS = 2**20  # of the points that are worked on at once
@@ -52,20 +56,32 @@ class SampledGroup:
         metric: euclidean, sqeuclidean or cosine.
         sample: how many points are drawn.
         seed: of the draws, with the size of the group.
+        together: the processes, where each has some of the points; `index` are then rows of ours.
     """
 
     def __init__(
-        self, features: Any, index: NDArray[np.int64] | None, metric: str, sample: int, seed: int, ticker: Ticker
+        self,
+        features: Any,
+        index: NDArray[np.int64] | None,
+        metric: str,
+        sample: int,
+        seed: int,
+        ticker: Ticker,
+        together: Together = ALONE,
     ):
         self.features, self.index, self.metric = features, index, metric
-        self.n = len(features) if index is None else len(index)
+        self.n = len(features) if index is None else len(index)  # that are here
+        everywhere = together.join(np.array([self.n]))
+        self.size, before = int(everywhere.sum()), int(everywhere[: together.rank].sum())
         self.dims = features.shape[1]
         self.step = max(1, BLOCK_NUMBERS // self.dims)
         self.ticker = ticker
         self.exponent = 0
-        largest = max(float(np.abs(block).max()) for _, block in self._blocks()) if metric != "cosine" else 1.0
+        largest = max((float(np.abs(block).max()) for _, block in self._blocks()), default=0.0)
+        largest = together.largest(largest) if metric != "cosine" else 1.0
         self.exponent, self.unit = power_of_two(largest, "euclidean")
-        self.centre = sum(block.sum(axis=0) for _, block in self._blocks()) / self.n
+        pieces = (block for _, block in self._blocks())
+        self.centre = whole_number_sums(pieces, self.dims, largest, self.exponent, self.size, together) / self.size
         self.squares = np.empty(self.n)  # from the centre
         leading, reach = np.empty(self.n, np.int32), 0.0
         for first, block in self._blocks():
@@ -76,13 +92,23 @@ class SampledGroup:
             axis = sizes.argmax(axis=1)
             leading[part] = 2 * axis + (block[np.arange(len(block)), axis] > 0)
             reach = max(reach, float(sizes.max()))
-        self.root = np.sqrt(self.squares + self.squares.mean())  # of the mean square of the distances
+        reach = together.largest(reach)
+        self.farthest = together.largest(float(self.squares.max(initial=0.0)))
+        spread = whole_number_sums([self.squares[:, None]], 1, self.farthest, 0, self.size, together)[0] / self.size
+        self.root = np.sqrt(self.squares + spread)  # of the mean square of the distances
         # float32 has room for squares of what is about one
         self.scale = math.ldexp(1.0, -math.frexp(reach)[1]) if 0.0 < reach < math.inf else 0.0
         if metric == "euclidean" and self.scale:
-            order = np.lexsort((self.squares, leading))
-            rng = np.random.default_rng([seed, self.n])
-            self.sample = order[((np.arange(sample) + rng.random(sample)) * (self.n / sample)).astype(np.int64)]
+            near = (self.squares * self.scale**2).astype(np.float32)
+            keys = together.join(np.stack([leading, near.view(np.int32)], axis=1))
+            order = np.lexsort((keys[:, 1], keys[:, 0]))  # floats from 0 on are in the order of their bits
+            rng = np.random.default_rng([seed, self.size])
+            drawn = order[((np.arange(sample) + rng.random(sample)) * (self.size / sample)).astype(np.int64)]
+            here = (drawn >= before) & (drawn < before + self.n)
+            rows = np.empty((sample, self.dims), np.float32)
+            whose = np.searchsorted(np.cumsum(everywhere), drawn, side="right")
+            rows[np.argsort(whose, kind="stable")] = together.join(self._centred(drawn[here] - before))
+            self.sample = np.ascontiguousarray(rows.T)
 
     def _rows(self, where: Any) -> NDArray[np.float64]:
         rows = as_float64(self.features[where if self.index is None else self.index[where]])
@@ -103,13 +129,13 @@ class SampledGroup:
 
         On a device torch works on the pairs of points and sample, elementwise like the kernel: the bits are the same.
         """
-        n, others = self.n, self.n / max(1, self.n - 1)  # a point is no other to itself
+        n, others = self.n, self.size / max(1, self.size - 1)  # a point is no other to itself
         off = np.zeros(n) if bounds else None
         if not self.scale:
             return np.zeros(n), off
         if self.metric != "euclidean":  # the mean square is all there is to know
             return self.root**2 * others * (0.5 if self.metric == "cosine" else self.unit**2), off
-        sample = np.ascontiguousarray(self._centred(self.sample).T)
+        sample = self.sample
         root = (self.root * self.scale).astype(np.float32)
         found, found_squares = np.empty(n, np.float32), np.zeros(n if bounds else 0, np.float32)
 
@@ -128,13 +154,35 @@ class SampledGroup:
         size, length = sample.shape[1], self.unit / self.scale
         term = found.astype(np.float64) / size / (2.0 * root)
         if off is not None:
-            largest = math.sqrt(self.squares.max()) * self.scale  # nobody is farther from the centre
+            largest = math.sqrt(self.farthest) * self.scale  # nobody is farther from the centre
             farthest = np.sqrt(self.squares) * self.scale + largest
             span = np.maximum(root, farthest - root) ** 2 / (2.0 * root)
             spreads = found_squares.astype(np.float64) / size / (2.0 * root) ** 2 - term**2
             off += error_bounds(np.maximum(spreads, 0.0), span, size) + (self.dims + 32) * 2.0**-24 * (farthest + root)
             off *= others * length
         return (self.root * self.scale - term) * (others * length), off
+
+
+def whole_number_sums(
+    blocks: Iterable[NDArray[np.float64]], dims: int, largest: float, exponent: int, size: int, together: Together
+) -> NDArray[np.float64]:
+    """The sums of all rows, of `size` in all processes, rounded to whole numbers so that no order of adding matters.
+
+    Args:
+        blocks: rows of ours, divided by two to the `exponent`.
+        largest: no number was larger before that.
+
+    Example:
+        >>> whole_number_sums([np.array([[1.0, 0.1], [2.0, -0.3]])], 2, 2.0, 0, 2, ALONE).round(9).tolist()
+        [3.0, -0.2]
+    """
+    if not 0.0 < largest < math.inf:
+        return np.zeros(dims)
+    unit = 61 - math.ceil(math.log2(size)) - (math.frexp(largest)[1] - exponent)  # the sums stay below 2^62
+    total = np.zeros(dims, np.int64)
+    for block in blocks:
+        total += np.rint(np.ldexp(block, unit)).astype(np.int64).sum(axis=0)
+    return np.ldexp(together.add(total).astype(np.float64), -unit)
 
 
 def error_bounds(variances: NDArray[np.float64], spans: NDArray[np.float64], size: int) -> NDArray[np.float64]:
@@ -169,8 +217,11 @@ def sampled_means(
     ticker: Ticker | None = None,
     bounds: bool = False,
     device: Any = None,
+    together: Together = ALONE,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """The mean distance of each point of a group to the others, from a sample; and bounds of its error.
+
+    Where several processes have the points, each finds the means of its own.
 
     Example:
         >>> points = np.random.default_rng(0).normal(size=(5000, 3))
@@ -179,7 +230,7 @@ def sampled_means(
         >>> bool(abs(means[0] - exact) < bounds[0])
         True
     """
-    group = SampledGroup(features, index, metric, sample_size(sample), seed, ticker or Ticker())
+    group = SampledGroup(features, index, metric, sample_size(sample), seed, ticker or Ticker(), together)
     return group.means(threads, bounds, device)
 
 

@@ -14,6 +14,7 @@ from crust import gradients
 from crust._util import seeding
 from crust._util.torch_modules import evaluating, forward_logits
 from crust.data import batches
+from crust.selection.together import ALONE, Together
 from crust.training import evaluation
 from crust.training.distributed import Processes
 from crust.training.evaluation import Prediction, Tap
@@ -92,6 +93,11 @@ class Context:
         return self.processes.device
 
     @property
+    def together(self) -> Together:
+        """The processes, where each keeps what it has seen of its examples; else as if there were one."""
+        return self.processes if self.processes.splits and self.n >= self.processes.count else ALONE
+
+    @property
     def progress(self) -> float:
         """How far the stage has come, from 0 to 1."""
         return self.epoch / max(1, self.epochs)
@@ -168,8 +174,10 @@ class Context:
             augment: evaluate augmented examples.
         """
         plain = network == 0 and not train_mode and not augment
-        if plain and self.train_pass is not None and self.train_pass[0] == kind:
+        if plain and self.train_pass is not None and self.train_pass[0] == kind and self.together.count == 1:
             return self.train_pass[1]
+        if plain and self.together.count > 1:
+            return evaluation.gather_pass(self.evaluate_our_part(kind), self.n, self.processes)
         examples = self.train if augment else self.plain
         found = evaluation.evaluate(self, examples, kind, network=network, train_mode=train_mode, augment=augment)
         if plain and self.counted_pass == kind:
@@ -179,6 +187,22 @@ class Context:
         if plain:
             self.train_pass = kind, found
         return found
+
+    def evaluate_our_part(self, kind: str = "logits") -> gradients.GradientPass:
+        """The same of our training examples alone, `self.together.slice(self.n)`; of all, where there is one process.
+
+        Nothing but sums goes from one process to another.
+        """
+        if self.together.count == 1:
+            return self.evaluate_train_set(kind)
+        if self.train_pass is None or self.train_pass[0] != kind:
+            found = evaluation.evaluate(self, self.plain, kind, whole=False)
+            if self.counted_pass == kind:
+                self.counted_pass = None
+            else:
+                self.cost.forward += self.n
+            self.train_pass = kind, found
+        return self.train_pass[1]
 
     def evaluate_validation(self) -> gradients.GradientPass | None:
         """The same for those held out, made once an epoch; None where nothing is held out. Measuring is not counted."""

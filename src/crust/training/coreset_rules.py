@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 
 from crust._util.large_arrays import ROWS
 from crust.selection import Coreset, centrality, select
+from crust.selection.dealt_groups import dealt_centrality, dealt_select
+from crust.selection.together import ALONE, Together
+from crust.training.distributed import OwnRows
 from crust.training.epoch_scaling import warmup_of
 from crust.training.method import Selection
 from crust.training.noise_estimation import HeldOutNoise, held_out_noise
@@ -47,6 +50,7 @@ def choose(
     selection: Rule,
     seed: int,
     budget: Budget = "group",
+    together: Together = ALONE,
 ) -> Coreset:
     """A coreset of the given share: the rule applied in each group.
 
@@ -61,6 +65,7 @@ def choose(
         seed: for `random`.
         budget: what is divided in proportion: the share of every group, or that of every given label, which then has
             those of its examples that rank highest in their groups (`central` and `small-loss` only).
+        together: the processes, where each has some rows of the proxies; all else is known to everyone.
 
     Returns:
         The coreset, with indices into all examples.
@@ -73,17 +78,39 @@ def choose(
     """
     groups = {"prediction": predictions, "label": labels, "none": None}[grouping]
     if budget == "label":
-        ranks = losses if selection == "small-loss" else _central_ranks(proxies, groups)
+        ranks = losses if selection == "small-loss" else _central_ranks(proxies, groups, len(labels), together)
         return _smallest(ranks, labels, share)
     if selection == "small-loss":
         return _smallest(losses, groups, share)
-    return select(proxies, share, groups=groups, algorithm=selection, seed=seed, threads=torch.get_num_threads())
+    threads = torch.get_num_threads()
+    if together.count > 1 and selection != "random":
+        codes = np.zeros(len(labels), np.int64) if groups is None else groups
+        return dealt_select(proxies, share, codes, together, algorithm=selection, threads=threads)
+    return select(together.join(proxies), share, groups=groups, algorithm=selection, seed=seed, threads=threads)
 
 
-def _central_ranks(proxies: NDArray[np.floating], groups: NDArray[np.int64] | None) -> NDArray[np.float64]:
+def distances_to_group(
+    proxies: NDArray[np.floating],
+    groups: NDArray[np.int64] | None,
+    n: int,
+    together: Together = ALONE,
+    device: Any = None,
+) -> NDArray[np.float64]:
+    """How central each of n examples is in its group, by a sample where the group is large.
+
+    Where several processes have the proxies, large groups stay where they are and small ones are dealt out whole.
+    """
+    how: dict[str, Any] = {"sample": CENTRALITY_SAMPLE, "threads": torch.get_num_threads(), "device": device}
+    if together.count == 1:
+        return centrality(proxies, groups, **how)
+    return dealt_centrality(proxies, np.zeros(n, np.int64) if groups is None else groups, together, **how)
+
+
+def _central_ranks(
+    proxies: NDArray[np.floating], groups: NDArray[np.int64] | None, n: int, together: Together
+) -> NDArray[np.float64]:
     """The share of its group that is more central than an example: comparable between groups of any size and width."""
-    n = len(proxies)
-    far = centrality(proxies, groups, sample=CENTRALITY_SAMPLE, threads=torch.get_num_threads())
+    far = distances_to_group(proxies, groups, n, together)
     codes = np.zeros(n, np.int64) if groups is None else np.unique(groups, return_inverse=True)[1]
     order = np.lexsort((far, codes))  # stable: of equals the lower index comes first
     sizes = np.bincount(codes)
@@ -142,8 +169,10 @@ class SizedCoreset:
     all, since the network erred; squared, since a wrong label does more harm than a right one does good.
     """
 
-    def __init__(self, n: int, memory: float):
-        self.memory = memory
+    def __init__(self, n: int, memory: float, together: Together = ALONE):
+        self.memory, self.together = memory, together
+        self.mine = together.slice(n)  # the rows of ours in the average, where several processes have it
+        self.looks = 0
         self.member = np.ones(n, bool)
         self.worth = 0.0
         self.average: NDArray[np.floating] | None = None  # probabilities of the training examples
@@ -163,25 +192,27 @@ class SizedCoreset:
         """Take in a pass over the training set and the held-out examples.
 
         Args:
-            seen: the pass, with probabilities.
-            labels: the given labels.
+            seen: the pass, with probabilities; of our examples, where there are several processes.
+            labels: the given labels, of all examples.
             held_out: the pass over the held-out examples with the same weights; None: nothing is held out.
             held_labels: their labels.
             known: the noise rate, where it was said.
         """
         assert seen.probabilities is not None
+        self.looks += 1
         self.average = _averaged(self.average, seen.probabilities, self.memory)
-        agreed = float((seen.predictions == labels).mean())
+        together = self.together
+        agreed = float(together.add(np.array([(seen.predictions == labels[self.mine]).sum()]))[0]) / len(labels)
         if held_out is not None and held_labels is not None and held_out.probabilities is not None:
             self.held = _averaged(self.held, held_out.probabilities, HELD_MEMORY)
             found = held_out_noise(self.held, held_labels)
             apart = agreed - (1 - found.disagreement)
             if apart < MEMORISED_GAP / 2 and not self.memorised:  # as yet the training examples are as good witnesses
-                found = found.with_more(held_out_noise(seen.probabilities, labels))
+                found = found.with_more(held_out_noise(seen.probabilities, labels, together))
             spread = math.sqrt(found.disagreement * (1 - found.disagreement) / len(held_labels))
             self.memorised = self.memorised or apart > MEMORISED_GAP + 2 * spread
         else:  # what is trained on is all there is: it says less and less, so that only early passes count
-            found = held_out_noise(seen.probabilities, labels)
+            found = held_out_noise(seen.probabilities, labels, together)
             if self.memorised and self.noise is not None:
                 found = self.noise
         self.noise = found if self.noise is None else self.noise.least(found)
@@ -206,18 +237,17 @@ class SizedCoreset:
         """The members, by what the passes have said so far, and what the others are worth; `device` computes it."""
         assert self.average is not None
         assert self.noise is not None
-        n = len(labels)
-        predictions = self.average.argmax(axis=1)
+        n, together, own_labels = len(labels), self.together, labels[self.mine]
+        predictions = together.join(self.average.argmax(axis=1).astype(np.int32)).astype(np.int64)
         groups = {"prediction": predictions, "label": labels, "none": None}[grouping]
+        rows = np.arange(len(own_labels))
+        own = self.average[rows, own_labels]
         if selection == "small-loss":
-            far = -self.average[np.arange(n), labels].astype(np.float64)
+            far = -together.join(own).astype(np.float64)
         else:
-            rows = np.arange(n)
-            own = self.average[rows, labels]
-            self.average[rows, labels] -= 1  # the gradient proxies, in their place: a copy could take gigabytes
-            how: dict[str, Any] = {"sample": CENTRALITY_SAMPLE, "threads": torch.get_num_threads(), "device": device}
-            far = centrality(self.average, groups, **how)
-            self.average[rows, labels] = own
+            self.average[rows, own_labels] -= 1  # the gradient proxies, in their place: a copy could take gigabytes
+            far = distances_to_group(self.average, groups, n, together, device)
+            self.average[rows, own_labels] = own
         member = predictions == labels
         member[_smallest(far, labels, max(1 / n, 1 - self.noise.disagreement)).indices] = True
         lacking = round(n * (1 - self.noise.rate)) - int(member.sum())
@@ -248,12 +278,16 @@ class SizedCoreset:
 
     def state(self) -> dict[str, Any]:
         noise = None if self.noise is None else list(dataclasses.astuple(self.noise))
-        own = {name: value for name, value in vars(self).items() if name not in ("noise", "memory")}
-        return {**own, "noise": noise}
+        own = {name: value for name, value in vars(self).items() if name not in ("memory", "together", "mine")}
+        average = (
+            self.average if self.together.count == 1 or self.average is None else OwnRows(self.average, self.looks)
+        )
+        return {**own, "noise": noise, "average": average}
 
     def load(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self.average = None if self.average is None else self.average.copy()  # which is changed in its place
+        # a copy, which is changed in its place
+        self.average = None if self.average is None else self.average[self.mine]
         self.noise = None if state["noise"] is None else HeldOutNoise(*state["noise"])
 
 

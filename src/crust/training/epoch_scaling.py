@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
+FEWEST_AVERAGED = 10  # steps; where an epoch has more, the average is over about an epoch
+
 
 def scaled(published: float, of: float, epochs: int, *, least: int = 1) -> int:
     """A number of epochs as the same share of a run of another length.
@@ -39,3 +43,13 @@ def stretched(
         most: never more than this share of the run, but at least one epoch.
     """
     return max(1, min(round(published * epochs / of * of_examples / examples), int(most * epochs)))
+
+
+def decay_of_average(examples: int, batch_size: int) -> float:
+    """How much of averaged weights stays at a step, such that they are averaged over about an epoch.
+
+    Example:
+        >>> round(decay_of_average(1000, 10), 6), round(decay_of_average(50, 25), 6)
+        (0.99, 0.9)
+    """
+    return 1 - 1 / max(FEWEST_AVERAGED, math.ceil(examples / batch_size))

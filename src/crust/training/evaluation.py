@@ -23,6 +23,7 @@ from crust.errors import CrustError
 if TYPE_CHECKING:
     from crust.data import Examples
     from crust.training.context import Context
+    from crust.training.distributed import Processes
     from crust.training.method import Method, Stage
 
 
@@ -119,11 +120,12 @@ def evaluate(
     network: int = 0,
     train_mode: bool = False,
     augment: bool = False,
+    whole: bool = True,
 ) -> gradients.GradientPass:
     """One pass over a dataset: gradient proxies, predictions, probabilities and losses of the given labels.
 
     This is the pass that selection, the audit and the choice of the kept weights go by. Each process sees its part;
-    everyone gets everything. Nothing is counted here.
+    `whole`: everyone gets everything, else each keeps its own. Nothing is counted here.
     """
     mine, settings = context.processes.slice(len(examples)), context.settings
     options: dict[str, Any] = {
@@ -149,15 +151,21 @@ def evaluate(
             probabilities=True,
             partial=True,
         )
-    whole = gradients.merge_passes(context.processes.gather(found), len(examples))
-    bad = int((~np.isfinite(whole.losses)).sum())
+    bad = int(context.processes.add(np.array([(~np.isfinite(found.losses)).sum()]))[0])
     if bad:
         raise Diverged(
             f"the network has no finite loss for {bad} of {len(examples)} examples in epoch {context.epoch}: the "
             f"learning rate of {settings.learning_rate} is likely too large, or inputs are not finite",
             code="diverged",
         )
-    return whole
+    return gather_pass(found, len(examples), context.processes) if whole else found
+
+
+def gather_pass(found: gradients.GradientPass, n: int, processes: Processes) -> gradients.GradientPass:
+    """What each process has seen of its examples, for everyone; what nobody has seen is no row."""
+    if processes.count == 1:
+        return gradients.merge_passes([found], n)
+    return gradients.merge_passes(processes.gather(found), n)
 
 
 class Diverged(CrustError):

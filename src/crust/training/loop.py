@@ -114,7 +114,7 @@ def _evaluate(context: Context, method: Method, stage: Stage, state: RunState) -
     kind = method.train_set_pass(epoch + 1, context.epochs) if stage.counts and epoch + 1 < context.epochs else None
     if due or kind or over:
         with clock(context, "gradients"):
-            found.train = context.evaluate_train_set(kind or "logits")
+            found.train = context.evaluate_our_part(kind or "logits")
         if context.validation is not None:
             context.cost.forward += len(context.validation)  # the audit looks at it, too
     return found

@@ -25,6 +25,7 @@ from scipy.special import gammaln
 
 from crust._util import seeding
 from crust.errors import InputError
+from crust.selection.together import ALONE, Together, lower_quantile
 from crust.training.context import Context
 from crust.training.method import Known, Method, Stage
 from crust.training.settings import TrainSettings
@@ -90,8 +91,13 @@ def _mean_deviation(n: float, p: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def most_confident(probabilities: NDArray[np.floating], share: float = 0.25) -> NDArray[np.int64]:
     """Positions of the clearest predictions of each predicted class, at least one of each that occurs."""
+    return most_confident_per_class(probabilities.argmax(axis=1), _sureness(probabilities), share)
+
+
+def _sureness(probabilities: NDArray[np.floating]) -> NDArray[np.floating]:
+    """How much likelier the likeliest class is than the next."""
     top = np.partition(probabilities, -2, axis=1) if probabilities.shape[1] > 1 else np.sort(probabilities, axis=1)
-    return most_confident_per_class(probabilities.argmax(axis=1), top[:, -1] - top[:, -2], share)
+    return top[:, -1] - top[:, -2]
 
 
 def most_confident_per_class(
@@ -173,13 +179,16 @@ def estimate(probabilities: NDArray[np.floating], labels: NDArray[np.int64], sym
     return min(found, _among_the_unlikely(probabilities, labels)) if symmetric else found
 
 
-def _among_the_unlikely(probabilities: NDArray[np.floating], labels: NDArray[np.int64]) -> float:
+def _among_the_unlikely(
+    probabilities: NDArray[np.floating], labels: NDArray[np.int64], together: Together = ALONE
+) -> float:
     """How often given labels are among the least likely classes, beside how often any class is."""
     n, classes = probabilities.shape
-    limit = np.quantile(probabilities, UNLIKELY)
+    limit = lower_quantile(probabilities, UNLIKELY, together)
     given = probabilities[np.arange(n), labels]
-    any_label = (given <= limit).mean() / (probabilities <= limit).mean()  # of the labels are drawn from all classes
-    return min(1.0, float(any_label)) * (classes - 1) / classes
+    counts = together.add(np.array([(given <= limit).sum(), (probabilities <= limit).sum()]))
+    any_label = float(counts[0]) * classes / float(counts[1])  # of the labels are drawn from all classes
+    return min(1.0, any_label) * (classes - 1) / classes
 
 
 ASKED, MOST_ASKED = 40, 0.6
@@ -240,22 +249,31 @@ class HeldOutNoise:
         return HeldOutNoise(other.surest, other.asked, other.unlikely, other.symmetric, self.disagreement)
 
 
-def held_out_noise(probabilities: NDArray[np.floating], labels: NDArray[np.int64]) -> HeldOutNoise:
-    """How many labels seem to be wrong, by predictions for examples that were not trained on."""
-    n, classes = probabilities.shape
+def held_out_noise(
+    probabilities: NDArray[np.floating], labels: NDArray[np.int64], together: Together = ALONE
+) -> HeldOutNoise:
+    """How many labels seem to be wrong, by predictions for examples that were not trained on.
+
+    Where several processes have the probabilities, `labels` are those of all examples; the answer is the same.
+    """
+    n, classes = len(labels), probabilities.shape[1]
+    rows = together.slice(n)
     if n * classes > MOST_PAIRS:  # they all say the same: a part is enough
         part = np.arange(MOST_PAIRS // classes) * n // (MOST_PAIRS // classes)
-        probabilities, labels = probabilities[part], labels[part]
+        here = (part >= rows[0]) & (part <= rows[-1]) if len(rows) else np.zeros(len(part), bool)
+        probabilities, rows = probabilities[part[here] - rows[:1]], np.flatnonzero(here)
+        labels = labels[part]
     # Of many examples the very surest are enough to ask; of few more are asked, or chance alone answers.
     share = float(min(MOST_ASKED, max(np.clip(ENOUGH / len(labels), LEAST, SURE), ASKED / len(labels))))
-    predictions, sure = probabilities.argmax(axis=1), most_confident(probabilities, share)
+    predictions = together.join(probabilities.argmax(axis=1).astype(np.int32)).astype(np.int64)
+    sure = most_confident_per_class(predictions, together.join(_sureness(probabilities)), share)
     symmetric = classes > 2 and (
         type_from_confusion(confusion(labels[sure], predictions[sure], classes)) == "symmetric"
     )
     return HeldOutNoise(
         float((predictions[sure] != labels[sure]).mean()),
         float(len(sure)),
-        _among_the_unlikely(probabilities, labels),
+        _among_the_unlikely(probabilities, labels[rows], together),
         symmetric,
         float((predictions != labels).mean()),
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crust._util.atomic_write import write_atomic
 from crust._util.foreign_files import parse_json, read_file
@@ -16,6 +17,7 @@ from crust.audit.training_dynamics import Watch, trust
 from crust.errors import InputError
 from crust.training import checkpoint
 from crust.training.context import Context
+from crust.training.distributed import Collected, OwnRows
 from crust.training.evaluation import EpochEvaluation
 from crust.training.loop import spent
 from crust.training.method import Known, Selection
@@ -82,7 +84,8 @@ class Recorder:
         self.identity, self.report = identity, report
         self.checkpoint_dir, self.history_path = checkpoint_dir, history_path
         self.history = History()
-        self.watch = Watch(context.n, context.classes)
+        self.watch = Watch(context.n, context.classes, context.together.slice(context.n))
+        self.collected = Collected(context.processes)
         self.watch_validation = None
         if context.validation is not None:
             self.watch_validation = Watch(len(context.validation), context.classes)
@@ -116,18 +119,23 @@ class Recorder:
         context, seen = self.context, evaluated.train
         if seen is None:
             return {}
-        found = {"train_accuracy": float((seen.predictions == context.labels).mean())}
+        labels = context.labels[seen.index]
+        found = {"train_accuracy": self._mean(seen.predictions == labels)}
         on_held = None
         if evaluated.validation is not None and context.validation is not None:
             same = evaluated.validation.predictions == context.validation.labels
             on_held = float(same.mean() + 0.5 / len(same) ** 0.5)  # as much more as chance alone may have taken
         counts = trust((context.epoch + 1) / context.epochs, found["train_accuracy"], on_held)
-        self.watch.look(seen, context.labels, counts)
+        self.watch.look(seen, labels, counts)
         if self.watch_validation is not None and evaluated.validation is not None and context.validation is not None:
             self.watch_validation.look(evaluated.validation, context.validation.labels, counts)
         if context.true_labels is not None:
-            found["train_true_accuracy"] = float((seen.predictions == context.true_labels).mean())
+            found["train_true_accuracy"] = self._mean(seen.predictions == context.true_labels[seen.index])
         return found
+
+    def _mean(self, right: NDArray[np.bool_]) -> float:
+        """The share of all training examples, from our part of them."""
+        return float(self.context.together.add(np.array([right.sum()]))[0] / self.context.n)
 
     def _seconds(self) -> dict[str, float]:
         """Seconds since the last line, part by part."""
@@ -139,16 +147,19 @@ class Recorder:
     # ------------------------------------------------------------ on disk
 
     def save(self) -> None:
-        if self.checkpoint_dir is None or self.history_path is None or not self.context.processes.first:
+        if self.checkpoint_dir is None or self.history_path is None:
             return
         context = self.context
+        seen = self._seen()
+        if not context.processes.first:
+            return
         content = {
             "identity": self.identity,
             "networks": [context.processes.bare(network).state_dict() for network in context.networks],
             "state": self.state.state(),
-            "method": self.method.state(),
+            "method": seen["method"],
             "noise_info": described(context.noise_info),
-            "watch": self.watch.state(),
+            "watch": seen["watch"],
             "watch_validation": None if self.watch_validation is None else self.watch_validation.state(),
             "history": self.history.lines,
             "counted_pass": None if context.train_pass is None else context.train_pass[0],
@@ -156,6 +167,19 @@ class Recorder:
         }
         checkpoint.save(self.checkpoint_dir, self.state.epochs_done, content, context.settings.keep_every)
         self.history.save(self.history_path)
+
+    def _seen(self) -> dict[str, Any]:
+        """What method and audit remember, of all processes in the first; others send their rows after a look only."""
+        watch = self.watch.state()
+        if self.context.together.count > 1:
+            watch |= {name: OwnRows(watch[name], self.watch.looks) for name in Watch.OF_EACH}
+        found: dict[str, Any] = self.collected({"method": self.method.state(), "watch": watch})
+        return found
+
+    def finish(self) -> None:
+        """After the last epoch everyone learns what all processes have seen."""
+        self.collected.known.clear()
+        self.watch.join(self.context.together.join)
 
     def load(self, content: dict[str, Any]) -> None:
         context = self.context
