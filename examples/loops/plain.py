@@ -22,4 +22,4 @@ for _ in range(EPOCHS):
         schedule.step()
         steps += 1
 last_rate = schedule.get_last_lr()[0]
-accuracy, found = report(model, sampler.audit())
+accuracy, auroc = report(model, sampler.audit())

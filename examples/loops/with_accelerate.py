@@ -28,4 +28,4 @@ for _ in range(EPOCHS):
                 steps += 1
 last_rate = schedule.get_last_lr()[0]
 if accelerator.is_main_process:
-    accuracy, found = report(accelerator.unwrap_model(model), sampler.audit())
+    accuracy, auroc = report(accelerator.unwrap_model(model), sampler.audit())

@@ -51,4 +51,4 @@ with tempfile.TemporaryDirectory() as folder:
     trainer.fit(module, loader, DataLoader(TensorDataset(test_x, test_y), 100))
 steps, planned = trainer.global_step, EPOCHS * len(loader)
 last_rate = trainer.optimizers[0].param_groups[0]["lr"]
-accuracy, found = report(module.network, sampler.audit())
+accuracy, auroc = report(module.network, sampler.audit())

@@ -21,4 +21,4 @@ net = NeuralNetClassifier(
 )
 net.fit(images[:1297].numpy(), given)
 steps, planned = sum(len(epoch["batches"]) for epoch in net.history), EPOCHS * -(-len(sampler) // 32)
-accuracy, found = report(net.module_, sampler.audit())
+accuracy, auroc = report(net.module_, sampler.audit())

@@ -40,4 +40,4 @@ with tempfile.TemporaryDirectory() as folder:
     trainer.train()
 steps, planned = trainer.state.global_step, EPOCHS * -(-len(trainer.sampler) // 32)
 last_rate = [line["learning_rate"] for line in trainer.state.log_history if "learning_rate" in line][-1]
-accuracy, found = report(trainer.model.network, trainer.sampler.audit())
+accuracy, auroc = report(trainer.model.network, trainer.sampler.audit())

@@ -48,6 +48,7 @@ BATCHES = ((300, 16), (2_000, 32), (10_000, 64))  # up to so many examples; then
 RATE: dict[Form, float] = {"images": 0.001, "table": 0.003, "text": 0.001, "inputs": 0.001}  # of Adam and AdamW
 SHORT, FASTEST = 1_000, 0.01  # in a run of fewer updates the rate is larger, up to this one
 DECAY: dict[Form, float] = {"images": 0.05, "table": 0.6, "text": 0.01, "inputs": 0.01}  # of AdamW, times the rate
+FINE_TUNING_EPOCHS, FINE_TUNING_RATE = 5, 5e-5  # of a pretrained network of transformers, as its users have it
 FEW_ROWS, FEW_DECAY = 1_000, 2.0  # of a table: fewer are memorised sooner, wrong labels with them
 
 
@@ -156,6 +157,9 @@ def _settings(form: Form, n: int, network: str | None, given: Mapping[str, Any])
         if not of_sgd and "learning_rate" not in given and (network or "").startswith("resnet"):
             return {**common, "optimizer": "sgd", "learning_rate": largest, "schedule": "cosine"}
         optimizer = "sgd" if of_sgd else "adamw"
+    if optimizer == "adamw" and (network or "").startswith("hf:"):  # pretrained: little is to be changed
+        tuned = {"epochs": FINE_TUNING_EPOCHS, "learning_rate": FINE_TUNING_RATE, "weight_decay": DECAY["text"]}
+        return {**common, **tuned, "optimizer": "adamw", "schedule": "linear"}
     common["optimizer"] = optimizer
     if optimizer == "sgd":  # asked for: as it always was, but for a rate that networks without BatchNorm survive
         return {**common, "learning_rate": largest}

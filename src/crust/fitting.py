@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import hashlib
-import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
@@ -20,38 +18,45 @@ from torch import nn
 
 from crust import defaults
 from crust._util import seeding
-from crust._util.foreign import cannot_read
 from crust._util.foreign_files import path_of
 from crust._util.large_arrays import kept_type
 from crust._util.progress import LINE_EVERY, EpochProgress
-from crust._util.torch_modules import check_network, check_outputs, check_shape, unwrapped
+from crust._util.torch_modules import (
+    OutputForm,
+    check_network,
+    check_outputs,
+    check_shape,
+    output_form,
+    unwrapped,
+)
 from crust.audit import audit_table, duplicates
 from crust.audit.judged_by_features import input_columns
 from crust.audit.label_quality import judged_probabilities
 from crust.audit.reliability import mark
 from crust.audit.training_dynamics import Watch
-from crust.data import Examples, batches, encode_labels, from_arrays, from_dataset, hold_out
-from crust.data.labels import check_classes, one_each
+from crust.data import Examples, batches
 from crust.data.mapped_array import MappedArray
-from crust.data.text import from_texts, is_text
-from crust.data.tokens import are_ids, from_tokens
-from crust.data.torch_dataset import can_augment, first_input, input_of, items
+from crust.data.pretrained_tokens import HF
+from crust.data.torch_dataset import can_augment, root_of
+from crust.data.user_data import Reading
 from crust.errors import InputError, choices
 from crust.methods import METHODS
 from crust.models import build_model
+from crust.models.build import model_name
 from crust.runs.folder import RunFolder, versions
 from crust.runs.result import Result
+from crust.runs.training_data import TOKEN_MODEL, Split, fingerprints, made_by, prepare_data, reading_of, texts_to_show
 from crust.training import loop, noise_estimation
 from crust.training.context import Context
-from crust.training.distributed import Processes, own_accelerate_state
+from crust.training.distributed import Processes, launched, own_accelerate_state
 from crust.training.method import Method, Settings
+from crust.training.objective import check_beside, check_takes_loss, checked_weights, make_objective, split_functions
 from crust.training.recorder import Recorder
 from crust.training.run_state import Plan, RunState
 from crust.training.settings import TrainSettings, split_settings
-from crust.training.trackers import Tracking, check_trackers
+from crust.training.trackers import TrackerOptions, Tracking, check_trackers
 
-TOKEN_MODEL = "text"
-EMBEDDINGS = (nn.Embedding, nn.EmbeddingBag)
+NOT_IN_CONFIG = ("stop_after", "keep_every", "device", "find_unused_parameters")  # how a run is carried out
 EXCERPT = 280  # characters of a text that stand in the audit
 
 
@@ -67,24 +72,32 @@ def fit(
     val_set: Any = None,
     augment: bool | None = None,
     train_eval_set: Any = None,
+    label_column: str | None = None,
+    collate_fn: Callable[[list[Any]], Any] | None = None,
+    sample_weight: Any = None,
+    normalise: bool = True,
+    show: Any = None,
     run_dir: str | Path | RunFolder | None = None,
     resume: bool = False,
     on_epoch_end: Callable[[dict[str, Any]], None] | None = None,
-    trackers: Sequence[str] = (),
+    trackers: Sequence[str] | Mapping[str, Any] = (),
     progress: bool = True,
     **settings: Any,
 ) -> Result:
     """Train a network on data with wrong labels.
 
     Args:
-        model: any network that returns logits, the name of one (`crust.models`), "auto" for one that fits the data, or
-            a function that makes one: it is called for every network of a method, so that a second one has pretrained
-            weights too, where a network that is given itself is copied with new weights.
-        train_set: a map-style dataset of (x, y), arrays (x, y), texts (strings, y), or `Examples`. An array or a tensor
-            of whole numbers, (n, length), is token ids where the network has an embedding (or is `text`), and numbers
-            like all others where it has none.
+        model: any network that returns logits, the name of one (`crust.models`; `hf:NAME` or a folder for a pretrained
+            one of transformers), "auto" for one that fits the data, or a function that makes one: it is called for
+            every network of a method, so that a second one has pretrained weights too, where a network that is given
+            itself is copied with new weights.
+        train_set: a map-style dataset of (x, y) or of dicts, a `datasets.Dataset`, a DataFrame, a dict of arrays,
+            arrays (x, y), texts (strings, y), a DataLoader of any of these, or `Examples`. An array or a tensor of
+            whole numbers, (n, length), is token ids where the network has an embedding (or is `text`), and numbers
+            like all others where it has none. Of a dict goes to the network what its forward takes by name; an x that
+            is a tuple goes to it as several arguments.
         method: a name, see `crust methods`; or a `Method` of your own, the class or an instance (CONTRIBUTING.md).
-        labels: one label an example, in place of the dataset's own.
+        labels: one label an example, in place of the dataset's own; one-hot rows are taken, too.
         true_labels: for measuring only.
         test_set: clean data to measure on; or several sets by name, of which the first is the main one: the history
             has `test_accuracy` for it, `test_accuracy_NAME` for the others, and with `top=5` `test_top5` beside each.
@@ -93,12 +106,23 @@ def fit(
         augment: crop and mirror images at random: in memory shifted by an eighth at most, large folders as random
             resized crops; default: where they have 32 pixels or more a side. Only training sees it.
         train_eval_set: the training set without augmentation, where `train_set` augments by itself.
+        label_column: the column, or the key of items, with the labels; default: the one with a usual name.
+        collate_fn: what makes a batch of items, as for a DataLoader; default: rows of whole numbers of different
+            lengths are filled up at their ends.
+        sample_weight: what each example of the training set counts in the loss.
+        normalise: standardise arrays and columns of numbers.
+        show: texts, one an example, or the name of their column: they stand in audit, report and review.
         run_dir: where history and checkpoints go; default: nowhere.
         resume: go on with the run that is there.
-        on_epoch_end: called with the history's line after every epoch.
-        trackers: what else shall hold the history, such as `["tensorboard"]`: any tracker that Accelerate knows.
+        on_epoch_end: called with the history's line after every epoch; where it raises StopIteration, the run ends
+            there, with the result that there is.
+        trackers: what else shall hold the history, such as `["tensorboard"]`: any tracker that Accelerate knows; or
+            with options, `{"wandb": {"project": "sorting", "name": "first"}}`.
         progress: show how far it is, on stderr: a live line on a terminal, elsewhere a line every ten seconds.
-        settings: of the experiment (`crust.training.settings`) and of the method. Length, batch size, optimizer, its
+        settings: of the experiment (`crust.training.settings`) and of the method. `optimizer` may be a function of
+            the network, `schedule` one of the step and how many there are, which the highest rate is multiplied by;
+            `loss` is one of logits and targets, with one number an example, and `logits` one of what the network
+            returns. Length, batch size, optimizer, its
             rate, decay and schedule follow kind and size of the data where they are not given (`crust.defaults`); with
             "auto" a line on stderr says what was chosen.
 
@@ -125,6 +149,11 @@ def fit(
             val_set=val_set,
             augment=augment,
             train_eval_set=train_eval_set,
+            label_column=label_column,
+            collate_fn=collate_fn,
+            sample_weight=sample_weight,
+            normalise=normalise,
+            show=show,
             run_dir=run_dir,
             resume=resume,
             on_epoch_end=on_epoch_end,
@@ -140,50 +169,6 @@ def fit(
 
 
 @dataclass
-class Split:
-    """The user's data: what is trained on, what is held out of it, and what is measured on."""
-
-    train: Examples  # all of it
-    kept: NDArray[np.int64]  # positions that are trained on
-    held: NDArray[np.int64]  # those held out
-    part: Examples  # the examples of `kept`
-    plain: Examples | None  # the same without augmentation, where the training set augments by itself
-    validation: Examples | None
-    truth: NDArray[np.int64] | None  # of all
-    tests: dict[str, Examples]
-
-
-def prepare_data(
-    train_set: Any,
-    labels: Any,
-    true_labels: Any,
-    test_set: Any,
-    validation: float,
-    val_set: Any,
-    train_eval_set: Any,
-    seed: int,
-    *,
-    embeds: bool = False,
-) -> Split:
-    """What the user gave, checked, and split as `validation` says."""
-    train = as_examples(train_set, labels, embeds=embeds)
-    check_labels(train)
-    truth = None if true_labels is None else codes(true_labels, train)
-    plain = None
-    if train_eval_set is not None:
-        plain = as_examples(train_eval_set, train.decode(train.labels), like=train)
-    tests = test_sets(test_set, train)
-    kept, held = np.arange(len(train)), np.empty(0, np.int64)
-    if val_set is None and validation:
-        kept, held = hold_out(train.labels, validation, seeding.numpy_rng(seed, "validation"))
-    validate = None if val_set is None else as_examples(val_set, like=train)
-    if len(held):
-        validate = (train if plain is None else plain).subset(held)
-    seen = None if plain is None else plain.subset(kept)
-    return Split(train, kept, held, train.subset(kept), seen, validate, truth, tests)
-
-
-@dataclass
 class Run:
     """A run that is put together: the data, the networks in their context, and what it writes down."""
 
@@ -194,8 +179,11 @@ class Run:
     tracking: Tracking
     progress: EpochProgress
     fresh: Callable[[int], nn.Module]
+    output: OutputForm
     config: dict[str, Any]
     folder: RunFolder | None
+    reading: Reading
+    texts: list[str] | None  # to be shown, one an example
 
     def train(self) -> Result:
         """To the end, and leave it in its folder."""
@@ -230,6 +218,8 @@ class Run:
             best_epoch=state.best_epoch,
             cost=cost,
             is_main_process=context.processes.first,
+            output=self.output,
+            reading=self.reading,
         )
         if self.folder is not None and context.processes.first:
             self.folder.finish(result)
@@ -281,7 +271,7 @@ class Run:
             same=same,
             judged=judged,
         )
-        texts = data.train.inputs.texts if data.train.kind == "tokens" else None
+        texts = self.texts
         return table if texts is None else table.assign(text=[text_excerpt(texts[i]) for i in table["index"]])
 
 
@@ -297,10 +287,15 @@ def prepare(
     val_set: Any,
     augment: bool | None,
     train_eval_set: Any,
+    label_column: str | None,
+    collate_fn: Callable[[list[Any]], Any] | None,
+    sample_weight: Any,
+    normalise: bool,
+    show: Any,
     run_dir: str | Path | RunFolder | None,
     resume: bool,
     on_epoch_end: Callable[[dict[str, Any]], None] | None,
-    trackers: Sequence[str],
+    trackers: Sequence[str] | Mapping[str, Any],
     progress: bool,
     **settings: Any,
 ) -> Run:
@@ -311,13 +306,26 @@ def prepare(
         )
     if isinstance(model, nn.Module):
         model = unwrapped(model)
-    run_dir = _check_arguments(validation, augment, resume, run_dir, on_epoch_end)
+    if isinstance(model, str):
+        model = model_name(model)
+    run_dir = _check_arguments(validation, augment, resume, normalise, run_dir, on_epoch_end)
+    functions, settings = split_functions(settings)
+    check_beside(functions, settings)
     chosen, experiment, method_name = build_method(method, settings)
-    check_trackers(trackers, None if run_dir is None else Path(run_dir))
+    said = {name: value for name, value in launched().items() if name not in experiment.model_fields_set}
+    experiment = experiment.model_copy(update=said)
+    if experiment.patience is not None and not validation and val_set is None:
+        raise InputError(
+            "patience waits for a better model, which only held-out examples tell: give validation or a val_set",
+            code="no-validation",
+        )
+    followers = TrackerOptions.of(trackers)
+    check_trackers(followers.names, None if run_dir is None else Path(run_dir))
     if true_labels is None and chosen.uses_true_labels:
         raise InputError(
             f"{method_name} needs true labels: give true_labels, or use another method", code="missing-true-labels"
         )
+    reading = reading_of(model, collate_fn, label_column, normalise)
     data = prepare_data(
         train_set,
         labels,
@@ -327,8 +335,10 @@ def prepare(
         val_set,
         train_eval_set,
         experiment.seed,
-        embeds=embeds_tokens(model),
+        reading,
+        model if isinstance(model, str) and model.startswith(HF) else None,
     )
+    shown_texts = texts_to_show(show, train_set, data.train)
     train, part = data.train, data.part
     name = model if isinstance(model, str) else None
     given = experiment.model_dump(include=experiment.model_fields_set)
@@ -339,13 +349,21 @@ def prepare(
     if augment is None:
         augment = can_augment(part)
     cpu = not torch.cuda.is_available()
-    processes = Processes(experiment.mixed_precision, cpu, trackers, run_dir, experiment.device)
+    processes = Processes(
+        experiment.mixed_precision, cpu, followers.names, run_dir, experiment.device, experiment.find_unused_parameters
+    )
     if name == defaults.AUTO and processes.first:
         hint = defaults.advice(train.kind, train.shape, len(train), choice.model)
         sys.stderr.write("".join(f"{line}\n" for line in (choice.sentence, hint) if line is not None))
     fresh = maker(model, part, experiment)
     networks = [fresh(i) for i in range(chosen.networks)]
-    check_outputs(networks[0], next(batches(part, np.arange(min(2, len(part))), 2))[0], len(train.classes))
+    sample = next(batches(part, np.arange(min(2, len(part))), 2))[0]
+    output = output_form(networks[0], sample, len(train.classes), functions.logits)
+    networks = [output.put_on(network) for network in networks]
+    check_outputs(networks[0], sample, len(train.classes))
+    weights = None if sample_weight is None else checked_weights(sample_weight, len(train))[data.kept]
+    objective = make_objective(functions, experiment, part.labels, len(train.classes), weights, device=processes.device)
+    check_takes_loss(objective, chosen.takes_loss(), method_name)
     for what, others in {"validation set": data.validation, "plain set": data.plain, **data.tests}.items():
         if others is not None and len(others):
             sample = next(batches(others, np.arange(1), 1))[0]
@@ -361,6 +379,8 @@ def prepare(
         plain=data.plain,
         true_labels=None if data.truth is None else data.truth[data.kept],
         tests=data.tests,
+        functions=functions,
+        objective=objective,
     )
     config = {
         "method": method_name,
@@ -373,13 +393,18 @@ def prepare(
             "mean": part.mean,
             "std": part.std,
             **({"tokens": part.inputs.encoding} if part.kind == "tokens" else {}),
+            **({"encoding": part.encoding} if part.encoding is not None else {}),
+            **({"root": root} if (root := root_of(part.inputs)) is not None else {}),
         },
-        "experiment": experiment.model_dump(mode="json", exclude={"stop_after", "keep_every", "device"}),
+        "experiment": experiment.model_dump(mode="json", exclude=set(NOT_IN_CONFIG)),
+        **({"functions": functions.names()} if functions.names() else {}),
+        **({"one_logit": True} if output.one_logit else {}),
+        **({} if weights is None else {"sample_weight": hashlib.sha256(weights.tobytes()).hexdigest()[:16]}),
         "settings": chosen.settings.model_dump(mode="json"),
         "validation": validation,
         "augment": augment,
         "classes": [c.item() if isinstance(c, np.generic) else c for c in train.classes],
-        "data": train.fingerprint(),
+        "data": data.fingerprint,
         "test_data": fingerprints(data.tests, isinstance(test_set, dict)),
         "validation_data": None if data.validation is None or len(data.held) else data.validation.fingerprint(),
         "true_labels": None if data.truth is None else hashlib.sha256(data.truth.tobytes()).hexdigest()[:16],
@@ -394,7 +419,7 @@ def prepare(
     epochs = sum(stage.epochs or experiment.epochs for stage in chosen.stages())
     shown = EpochProgress(epochs, quiet=not (progress and processes.first), every=LINE_EVERY)
     listeners: list[Callable[[dict[str, Any]], None]] = [] if on_epoch_end is None else [on_epoch_end]
-    tracking = Tracking(processes, trackers, config, [shown, *listeners] if progress else listeners)
+    tracking = Tracking(processes, followers, config, [shown, *listeners] if progress else listeners)
     folder = None if run_dir is None else run_dir if isinstance(run_dir, RunFolder) else RunFolder(run_dir)
     recorder = Recorder(
         context,
@@ -405,18 +430,35 @@ def prepare(
         report=tracking,
     )
     made_with = {"versions": versions()} if folder is None else folder.begin(config, recorder, resume)
-    return Run(data, context, state, recorder, tracking, shown, fresh, {**config, **made_with}, folder)
+    return Run(
+        data,
+        context,
+        state,
+        recorder,
+        tracking,
+        shown,
+        fresh,
+        output,
+        {**config, **made_with},
+        folder,
+        reading,
+        shown_texts,
+    )
 
 
 def _check_arguments(
-    validation: Any, augment: Any, resume: Any, run_dir: Any, on_epoch_end: Any
+    validation: Any, augment: Any, resume: Any, normalise: Any, run_dir: Any, on_epoch_end: Any
 ) -> str | Path | RunFolder | None:
     """Hold that each is of the kind that it must be; the folder of the run."""
     if isinstance(validation, bool) or not isinstance(validation, Real):
         raise InputError(
             f"validation is {validation!r:.100}: give a share from 0 on and below 1, such as 0.1", code="share-range"
         )
-    for name, value in {"resume": resume, **({} if augment is None else {"augment": augment})}.items():
+    for name, value in {
+        "resume": resume,
+        "normalise": normalise,
+        **({} if augment is None else {"augment": augment}),
+    }.items():
         if not isinstance(value, (bool, np.bool_)):
             raise InputError(f"{name} is {value!r:.100}: give True or False", code="not-yes-or-no")
     if resume and run_dir is None:
@@ -427,19 +469,6 @@ def _check_arguments(
             code="not-a-function",
         )
     return run_dir if run_dir is None or isinstance(run_dir, RunFolder) else path_of(run_dir, "run_dir")
-
-
-def _made(factory: Callable[[], nn.Module]) -> nn.Module:
-    """What the user's own function makes."""
-    try:
-        network = factory()
-    except Exception as error:
-        raise cannot_read("the network that the function given as model makes", error) from error
-    if not isinstance(network, nn.Module):
-        raise InputError(
-            f"the function given as model makes a {type(network).__name__}: let it make a network", code="model-type"
-        )
-    return network
 
 
 def build_method(method: str | type[Method] | Method, settings: dict[str, Any]) -> tuple[Method, TrainSettings, str]:
@@ -473,79 +502,6 @@ def build_method(method: str | type[Method] | Method, settings: dict[str, Any]) 
     return kind(own), experiment, getattr(kind, "name", kind.__name__)
 
 
-def as_examples(data: Any, labels: Any = None, like: Examples | None = None, *, embeds: bool = False) -> Examples:
-    """Whatever the user has as `Examples`; with the classes and the normalisation of others, where they are given.
-
-    Args:
-        data: a map-style dataset of (x, y), a pair of arrays or of texts and labels, or `Examples`.
-        labels: one an example, in place of the data's own.
-        like: examples whose classes, normalisation and way from texts to tokens hold for these too.
-        embeds: whether whole numbers are token ids, as they are for networks that embed them.
-
-    Example:
-        >>> as_examples((np.zeros((4, 2), np.float32), ["a", "b", "a", "b"])).classes
-        ['a', 'b']
-    """
-    if isinstance(data, Examples):
-        return data if labels is None else data.with_labels(codes(labels, data))
-    classes = None if like is None else like.classes
-    ids = embeds if like is None else like.kind == "tokens"
-    encoding = like.inputs.encoding if like is not None and like.kind == "tokens" else None
-    if is_text(data) and labels is not None:
-        data = (data, labels)
-    tensors: Any = getattr(data, "tensors", ())
-    if ids and type(data).__name__ == "TensorDataset" and len(tensors) == 2 and are_ids(tensors[0]):
-        data = tensors
-    if isinstance(data, tuple) and len(data) == 2:
-        given = data[1] if labels is None else labels
-        if is_text(data[0]):
-            return from_texts(data[0], given, classes=classes, encoding=encoding)
-        if ids and (are_ids(data[0]) or isinstance(data[0], list)):
-            return from_tokens(data[0], given, classes=classes)
-        if like is None:
-            return from_arrays(data[0], given)
-        return from_arrays(
-            data[0], given, classes=classes, mean=like.mean, std=like.std, normalise=False, where="the labels"
-        )
-    found = from_dataset(data, labels, classes)
-    if found.kind == "dataset" and isinstance(first_input(data), str):
-        texts = [input_of(item) for item in items(data, range(len(data)))]
-        return dataclasses.replace(found, inputs=from_texts(texts, encoding=encoding).inputs, kind="tokens")
-    return found
-
-
-def test_sets(given: Any, train: Examples) -> dict[str, Examples]:
-    """The test sets by name; one alone is just `test`."""
-    if given is None:
-        return {}
-    sets = given if isinstance(given, dict) else {"test": given}
-    if not sets:
-        raise InputError("test_set is an empty dict: give at least one set by name, or None", code="empty")
-    for name in sets:
-        if not isinstance(name, str) or not re.fullmatch(r"[\w-]+", name):
-            raise InputError(
-                f"a test set has the name {name!r}: use letters, digits, - and _, such as 'imagenet'",
-                code="test-set-name",
-            )
-    return {name: as_examples(one, like=train) for name, one in sets.items()}
-
-
-def fingerprints(tests: dict[str, Examples], named: bool) -> dict[str, str] | str | None:
-    found = {name: one.fingerprint() for name, one in tests.items()}
-    return found if named else next(iter(found.values()), None)
-
-
-def check_labels(examples: Examples) -> None:
-    if (examples.labels < 0).any():
-        where = int(np.flatnonzero(examples.labels < 0)[0])
-        raise InputError(f"example {where} has no label: training needs one for every example", code="missing-label")
-    check_classes(examples.labels, examples.classes)
-
-
-def codes(labels: Any, examples: Examples) -> NDArray[np.int64]:
-    return encode_labels(one_each(labels, len(examples)), examples.classes)[0]
-
-
 def check_trainable(network: nn.Module) -> None:
     """Refuse networks that nothing can be learned by.
 
@@ -560,21 +516,6 @@ def check_trainable(network: nn.Module) -> None:
         raise InputError(
             "no weight of the model can change: set requires_grad of those that shall learn", code="frozen-model"
         )
-
-
-def embeds_tokens(model: nn.Module | str | Callable[[], nn.Module]) -> bool:
-    """Whether a network takes whole numbers as token ids: it has an embedding.
-
-    Example:
-        >>> embeds_tokens("text"), embeds_tokens("mlp"), embeds_tokens(nn.Sequential(nn.Embedding(9, 2), nn.Flatten()))
-        (True, False, True)
-    """
-    if isinstance(model, str):
-        return model == TOKEN_MODEL
-    if not isinstance(model, nn.Module):
-        with seeding.seeded(0, "weights"):  # no random number outside is used up
-            model = _made(model)
-    return any(isinstance(part, EMBEDDINGS) for part in model.modules())
 
 
 def check_token_model(model: str, sets: Sequence[Examples]) -> None:
@@ -625,7 +566,7 @@ def maker(
             return network.to(memory_format=layout)
         with seeding.seeded(settings.seed, "weights", i):
             if not isinstance(model, nn.Module):
-                network = _made(model)
+                network = made_by(model)
                 check_trainable(network)
                 return network.to(memory_format=layout)
             check_trainable(model)

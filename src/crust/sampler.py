@@ -13,6 +13,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -33,13 +34,16 @@ from crust._util.torch_modules import (
     unwrapped,
 )
 from crust.audit import audit_table
-from crust.data import Examples, batches, encode_labels, from_dataset, hold_out
+from crust.data import Examples, batches, encode_labels, hold_out
 from crust.data.labels import MOST_CLASSES, check_classes, check_codes, one_each, plain_labels
-from crust.data.torch_dataset import check_dataset, items
+from crust.data.torch_dataset import check_dataset
+from crust.data.user_data import read_labels
 from crust.errors import InputError, choices
 from crust.fitting import build_method
 from crust.gradients import GradientPass
 from crust.methods.crust import Crust
+from crust.runs.audit_source import AuditSource, open_audit
+from crust.runs.review_session import review_labels
 from crust.training import checkpoint, coreset_rules, noise_estimation
 from crust.training.context import Context
 from crust.training.distributed import Processes
@@ -186,7 +190,7 @@ class CoresetSampler(Sampler[int]):
             if length is None
             else whole_number(length, "length", 1, "length-range")
         )
-        self.shard = shard
+        self.shard, self.dataset = shard, dataset
         self.epoch = -1  # that was begun last
         self.selection = Selection(np.arange(len(self.kept)))
         self.order = self._rest = np.empty(0, np.int64)  # of the epoch, and what it has left of the last round
@@ -370,6 +374,29 @@ class CoresetSampler(Sampler[int]):
         opinions = self.method.opinions()
         return audit_table(recorder.watch, self.context.labels, self.kept, self.classes, held=held, opinions=opinions)
 
+    def report(self, path: str | Path, *, show: Any = None) -> Path:
+        """Write the audit as one HTML page; see `crust.review_labels` for what `show` takes.
+
+        Args:
+            path: where it goes.
+            show: what is shown of the examples; default: texts or images of the dataset itself, where it has such.
+        """
+        return self._source(show).report(path)
+
+    def review(self, *, show: Any = None, **options: Any) -> pd.DataFrame:
+        """Open the review page, and return what was decided once somebody has finished: `crust.review_labels`."""
+        return review_labels(self._source(show), **options)
+
+    def _source(self, show: Any) -> AuditSource:
+        source = open_audit(self.audit(), show=self.dataset if show is None else show)
+        try:
+            source.looks()
+        except InputError:
+            if show is not None:
+                raise
+            source = open_audit(self.audit())  # the dataset itself is nothing to look at
+        return source
+
     # ------------------------------------------------------------ saving
 
     def state_dict(self) -> dict[str, Any]:
@@ -492,38 +519,6 @@ def _visits(selection: Selection, rng: np.random.Generator) -> NDArray[np.int64]
     whole = np.floor(selection.weights)
     times = whole + (rng.random(len(whole)) < selection.weights - whole)
     return np.repeat(selection.indices, times.astype(np.int64))
-
-
-def read_labels(dataset: Any, labels: Any = None) -> tuple[Any, list[Any] | None]:
-    """The labels of a dataset and the names of its classes, where it has them.
-
-    Args:
-        dataset: map-style.
-        labels: one an example; or the column of a `datasets.Dataset`, or the key of items that are mappings; None:
-            the column or key that has a usual name, else the y of items (x, y).
-
-    Example:
-        >>> read_labels([{"text": "so", "label": 1}, {"text": "so", "label": 0}])
-        ([1, 0], None)
-    """
-    check_dataset(dataset)
-    features = getattr(dataset, "features", None) or {}
-    columns = list(getattr(dataset, "column_names", None) or [])
-    if labels is None or isinstance(labels, str):
-        keys = columns or list(first if isinstance(first := dataset[0], Mapping) else ())
-        name = labels if labels is not None else next((one for one in LABELS if one in keys), None)
-        if name is None and not keys:
-            found = from_dataset(dataset)
-            return found.decode(found.labels), getattr(dataset, "classes", None)
-        if name not in keys:
-            raise InputError(
-                f"the dataset has no {name or 'label'!r}, but {', '.join(map(str, keys))}: name the labels' column",
-                code="label-column",
-            )
-        names = getattr(features.get(name), "names", None)
-        return list(dataset[name]) if columns else [item[name] for item in items(dataset, range(len(dataset)))], names
-    names = next((f.names for key, f in features.items() if key in LABELS and hasattr(f, "names")), None)
-    return labels, names or getattr(dataset, "classes", None)
 
 
 def _classes(model: nn.Module, dataset: Any, collate: Any, values: Any, names: Sequence[Any] | None) -> list[Any]:

@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from crust._util.foreign import as_array, cannot_read, decoded
 from crust.data.labels import plain_labels
@@ -28,16 +34,40 @@ if TYPE_CHECKING:
 __all__ = ["CrustClassifier"]
 
 ROWS = 1024  # predicted at a time
+MOST_DENSE = 4 * 2**30  # bytes of a sparse matrix as an array
 
 
 def _foreign(values: Any, what: str) -> Any:
     """What scikit-learn does not know, or takes for something else, by our rules: tensors, masked arrays, bytes."""
     masked = isinstance(values, np.ma.MaskedArray)
-    if values is None or hasattr(values, "iloc"):
+    if values is None or hasattr(values, "iloc") or (hasattr(values, "toarray") and hasattr(values, "tocsr")):
         return values
     known = not masked and (isinstance(values, np.ndarray) or is_text(values))
     found = values if known else as_array(values, what)
     return decoded(found, what) if isinstance(found, np.ndarray) and found.dtype.kind == "S" else found
+
+
+def _has_categories(X: Any) -> bool:
+    """Whether this is a DataFrame of pandas with columns that hold no numbers."""
+    if not (hasattr(X, "iloc") and hasattr(X, "columns")):
+        return False
+    from pandas.api.types import is_numeric_dtype
+
+    return any(not is_numeric_dtype(kind) for kind in X.dtypes)
+
+
+def _dense(matrix: Any) -> NDArray[Any]:
+    """A sparse matrix as an array, as far as that fits into memory."""
+    size = matrix.shape[0] * matrix.shape[1] * 4
+    if size > MOST_DENSE:
+        raise InputError(
+            f"X is sparse, and as an array it would take {size / 2**30:.0f} GiB: bring it to fewer columns first, as "
+            "TruncatedSVD does",
+            code="sparse-size",
+        )
+    kind = np.float32 if matrix.dtype.kind != "f" else matrix.dtype
+    found: NDArray[Any] = matrix.astype(kind).toarray()
+    return found
 
 
 class _Refused(InputError, TypeError):
@@ -63,7 +93,8 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Columns are standardised inside, so that no scaler is needed; missing values must be filled in before. Arrays of
     more than two dimensions are images, (n, height, width) or (n, height, width, channels). A list, a Series or an
-    array of strings are texts: they become hashed words, for the network `text`, and AdamW trains it.
+    array of strings are texts: they become hashed words, for the network `text`, and AdamW trains it. Sparse matrices
+    are taken as arrays; columns of a DataFrame that hold no numbers are categories, and get a feature a value.
 
     Args:
         model: "auto" for what fits kind and size of the data (`crust.defaults`), the name of a network
@@ -76,8 +107,9 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         validation: share of the training data that is held out, noisy as it is, to choose the epoch whose model is
             kept.
         settings: any other setting of the experiment or of the method, as `crust.fit` takes them, such as
-            `{"fraction": 0.7, "weight_decay": 0.0}`; they win over the arguments above.
+            `{"weight_decay": 0.0}`; they win over all arguments.
         random_state: a number, a `RandomState`, or None.
+        more: the same settings one by one, such as `fraction=0.7`; a search can go over them.
 
     Attributes:
         classes_: the classes, sorted.
@@ -110,6 +142,7 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         validation: float = 0.1,
         settings: Mapping[str, Any] | None = None,
         random_state: Any = None,
+        **more: Any,
     ):
         self.model = model
         self.method = method
@@ -119,20 +152,56 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.validation = validation
         self.settings = settings
         self.random_state = random_state
+        for name, value in more.items():
+            setattr(self, name, value)
 
-    def fit(self, X: Any, y: Any) -> CrustClassifier:
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name, with the settings that were given one by one."""
+        return {**super().get_params(deep), **self._more()}
+
+    def set_params(self, **params: Any) -> CrustClassifier:
+        """Set parameters, and any settings of the experiment or of the method."""
+        from crust.methods import METHODS
+        from crust.training.settings import TrainSettings
+
+        known = set(TrainSettings.model_fields).union(*(kind.Settings.model_fields for kind in METHODS.values()))
+        for name in known.intersection(params) - set(self._get_param_names()):
+            setattr(self, name, params.pop(name))
+        return super().set_params(**params)  # type: ignore[no-any-return]
+
+    def _more(self) -> dict[str, Any]:
+        own = self._get_param_names()
+        return {
+            name: value for name, value in vars(self).items() if name not in own and name[0] != "_" and name[-1] != "_"
+        }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CrustClassifier:
         """Train on examples of which some labels may be wrong.
 
         Args:
             X: (n, d) columns of numbers, or images, or texts.
             y: one label an example: numbers or text.
+            sample_weight: what each example counts in the loss. It is drawn into batches all the same.
         """
         from crust.fitting import fit
 
         X, y = _foreign(X, "X"), _foreign(y, "y")
         texts = is_text(X)
+        self._columns: list[dict[str, Any]] | None = None
         with _refusals():
-            X, y = self._checked_texts(X, y) if texts else self._checked_numbers(X, y)
+            if texts:
+                X, y = self._checked_texts(X, y)
+            elif _has_categories(X):
+                X, y = self._checked_frame(X, y)
+            else:
+                X, y = self._checked_numbers(X, y)
+            if sample_weight is not None:
+                sample_weight = _check_sample_weight(sample_weight, X)
             with np.errstate(invalid="ignore"):  # of numbers too large to be labels, which are refused below
                 check_classification_targets(y)
         if plain_labels(y, "y").dtype.kind != "U" and y.dtype.kind not in "biufO":
@@ -156,8 +225,11 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "validation": self.validation,
             "seed": seed,
             **{name: value for name, value in named.items() if value is not None},
+            **self._more(),
             **(self.settings or {}),
         }
+        if sample_weight is not None:
+            options["sample_weight"] = sample_weight
         self._keep(fit(self._model(examples, seed), examples, **options))
         return self
 
@@ -174,7 +246,10 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise InputError("X holds no texts, but those trained on were: give strings", code="other-data")
         else:
             with _refusals():
-                X = self._checked_numbers(_foreign(X, "X"))
+                if self._columns is not None:
+                    X = self._checked_frame(X)
+                else:
+                    X = self._checked_numbers(_foreign(X, "X"))
             if X.shape[1:] != self._shape:
                 raise InputError(
                     f"X has examples of shape {X.shape[1:]}, but those trained on had {self._shape}", code="input-shape"
@@ -199,11 +274,37 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _checked_numbers(self, X: Any, y: Any = "no_validation") -> Any:
         fitting = not (isinstance(y, str) and y == "no_validation")
-        found = validate_data(self, X, y, reset=fitting, allow_nd=True)
-        kind = (found[0] if fitting else found).dtype
-        if kind.kind not in "biuf":
-            raise InputError(f"X holds {kind}, not numbers: give numbers", code="array-type")
-        return found
+        found = validate_data(self, X, y, reset=fitting, allow_nd=True, accept_sparse="csr")
+        values = found[0] if fitting else found
+        if values.dtype.kind not in "biuf":
+            raise InputError(f"X holds {values.dtype}, not numbers: give numbers", code="array-type")
+        if hasattr(values, "toarray"):
+            values = _dense(values)
+        return (values, found[1]) if fitting else values
+
+    def _checked_frame(self, X: Any, y: Any = "no_validation") -> Any:
+        """A DataFrame with categories as numbers, a column a category; while fitting also learns which there are."""
+        import pyarrow as pa
+
+        from crust.data.table_dataset import TableEncoder
+
+        fitting = not (isinstance(y, str) and y == "no_validation")
+        if not hasattr(X, "columns"):
+            raise InputError(
+                "X is no DataFrame, but those trained on were one with categories: give its columns", code="input-shape"
+            )
+        if fitting:
+            if y is None:
+                raise InputError("y is missing: give one label an example", code="label-count")
+            y = column_or_1d(y, warn=True)
+            check_consistent_length(X, y)
+        validate_data(self, X, reset=fitting, skip_check_array=True)
+        table = pa.Table.from_pandas(X, preserve_index=False)
+        if fitting:
+            self._columns = TableEncoder.fit(table, table.column_names, "X").columns
+        assert self._columns is not None
+        found = TableEncoder(self._columns).transform(table, "X")
+        return (found, y) if fitting else found
 
     def _checked_texts(self, X: Any, y: Any) -> tuple[list[str], NDArray[Any]]:
         if y is None:

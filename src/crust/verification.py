@@ -17,8 +17,9 @@ from crust.audit.accuracy.estimates_with_intervals import AuditArrays, check_inj
 from crust.audit.accuracy.inject_errors import inject_errors
 from crust.audit.accuracy.verified_file import write_verified
 from crust.audit.noise_rate import noise_rate
+from crust.data.user_data import as_examples
 from crust.errors import InputError, choices
-from crust.fitting import as_examples, fit
+from crust.fitting import fit
 from crust.methods import METHODS
 from crust.runs.data import training_examples
 from crust.runs.folder import RunFolder

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from benchmarks.pages import FRAMES, MOVE
 from tests.audit.samples import HOSTILE, audit
 from tests.report.test_audit_page import calibration
 
@@ -171,3 +172,21 @@ def test_a_hundred_thousand_examples(open_page, tmp_path):
         if seconds[-1] < 2:
             break
     assert min(seconds) < 2, seconds
+
+
+def test_a_map_of_a_hundred_thousand_moves_smoothly(open_page, tmp_path):
+    """Twenty frames a second, dragged and zoomed. The best of some: machines are busy."""
+    table, classes = large()
+    points = np.random.default_rng(0).random((len(table), 2)).astype(np.float32)
+    path = tmp_path / "report.html"
+    path.write_text(audit_page(table, classes, points=(points, "features")), encoding="utf-8")
+    page = ready(open_page(path, width=1400))
+    page.wait_for_selector(".map[data-ready=yes]")
+    drawn = []
+    for zooms in (False, True):
+        drawn.append(0.0)
+        for _ in range(10):
+            drawn[-1] = max(drawn[-1], page.evaluate(MOVE, zooms))
+            if drawn[-1] >= FRAMES:
+                break
+    assert min(drawn) >= FRAMES, drawn

@@ -68,7 +68,7 @@ def test_the_chain_from_features(here, capsys):
     assert "next: crust apply --features f.npy --labels l.npy --corrections d.csv" in out
     assert call("apply --features f.npy --labels l.npy") == 0
     out = capsys.readouterr().out
-    assert "1 of 60 labels changed, 1 examples left out, written to: f.corrected.npy" in out
+    assert "1 of 60 labels changed, 1 example left out, written to: f.corrected.npy" in out
     new = here.copy()
     new[0] = 2
     assert np.load("f.corrected.npy").tolist() == np.delete(new, 20).tolist()
@@ -101,6 +101,32 @@ def test_a_table_of_cleanlab(here, capsys):
     assert call("apply lab.parquet --data data.csv --label-column kind") == 0
     assert "next: crust train lab.corrected.csv --label-column kind" in capsys.readouterr().out
     assert Path("lab.corrected.csv").read_text() == "x,kind\n1,b\n2,b\n"
+
+
+def test_a_table_with_numbers_shown_has_a_map_and_evidence(here, capsys):
+    assert call("audit --features f.npy --labels l.npy -o theirs.csv -q") == 0
+    assert call("report theirs.csv -q") == 0
+    assert packed("theirs.report.html")["xy"] is None
+    assert call("report theirs.csv --show f.npy -q") == 0
+    found = packed("theirs.report.html")
+    assert found["xy"] is not None
+    table = pd.read_csv("theirs.csv", index_col="index")
+    wrong = table.index[table["is_label_issue"]]
+    assert len(wrong)
+    for index in wrong:  # the features tell the classes apart, so that what is near has the predicted label
+        near = [found["classes"][one["label"]] for one in found["evidence"][str(index)]]
+        assert near == [str(table["predicted_label"][index])] * 3
+    assert "the numbers that are shown" in Path("theirs.report.html").read_text()
+    Path("digits.csv").write_text("index,corrected\n0,1\n")
+    np.savez("data.npz", x=np.load("f.npy"), y=np.load("l.npy"))
+    assert call("apply theirs.csv digits.csv --data data.npz") == 0
+    assert capsys.readouterr().out.endswith("next: crust train theirs.corrected.npz\n")
+
+
+def test_labels_that_are_numbers_are_not_taken_for_other_columns(here, capsys):
+    columns = dict(zip("123", np.load("p.npy").T, strict=True))
+    pd.DataFrame(columns).to_parquet("shifted.parquet")
+    said(capsys, "audit --probs shifted.parquet --labels l.npy", "the columns of the probabilities are called 1, 2, 3")
 
 
 def test_just_the_list(here, capsys):

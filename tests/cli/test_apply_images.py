@@ -161,7 +161,10 @@ def test_moves_that_are_made_are_not_still_to_be_made(tmp_path, monkeypatch, cap
     folder_run(tmp_path)
     Path("c.csv").write_text("index,corrected\n0,dog\n9,cat\n")
     assert call("apply run c.csv") == 0
-    assert "2 moves listed in: run/moves.csv; nothing is moved yet\nnext: the same" in capsys.readouterr().out
+    assert (
+        "2 moves listed in: run/moves.csv; nothing is moved yet\nnext: crust apply run c.csv --move\n"
+        in capsys.readouterr().out
+    )
     assert call("apply run c.csv --move -q") == 0
     assert call("apply run c.csv") == 0
     out = capsys.readouterr().out
@@ -169,7 +172,7 @@ def test_moves_that_are_made_are_not_still_to_be_made(tmp_path, monkeypatch, cap
     Path("images/dog/00-2.png").rename("images/cat/00.png")
     assert call("apply run c.csv") == 0
     out = capsys.readouterr().out
-    assert "2 moves listed in: run/moves.csv; 1 of them made before\nnext: the same command with --move" in out
+    assert "2 moves listed in: run/moves.csv; 1 of them made before\nnext: crust apply run c.csv --move" in out
 
 
 def test_the_way_back_is_told_in_full(tmp_path, monkeypatch, capsys):

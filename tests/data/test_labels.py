@@ -59,7 +59,8 @@ def test_names_come_back(names):
         (pd.Series(["a", pd.NA], dtype=object), "row 1 .* no label"),
         ([1, 1, 1], "all of .* are 1: .* two classes"),
         ([], "empty"),
-        (np.eye(3), r"shape \(3, 3\)"),
+        (np.ones((3, 3)), "multi-label"),
+        (np.full((3, 3), 1 / 3), "3 shares"),
         (np.array(["a", 1], dtype=object), "mix text and numbers"),
         (np.array(["2020-01-01"], dtype="datetime64[D]"), "datetime64"),
         (np.array([{}, {}], dtype=object), "dict"),
@@ -159,3 +160,7 @@ def test_a_class_with_one_example_is_said_and_goes_on(caplog):
 def test_numbers_that_are_no_labels(labels, words):
     with pytest.raises(InputError, match=words):
         check_codes(labels, 2, 3)
+
+
+def test_one_hot_rows_are_the_places_of_the_ones():
+    assert encode_labels(np.eye(3)[[2, 0, 1]])[0].tolist() == [2, 0, 1]

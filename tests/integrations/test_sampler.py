@@ -407,3 +407,19 @@ def test_another_samplers_state_and_an_audit_before_anything(problem):
         sampler.audit()
     with refused("other-state"):
         sampler_of(problem, network(), seed=1).load_state_dict(sampler.state_dict())
+
+
+def test_report_and_review(problem, tmp_path):
+    dataset, given, model = problem[0], problem[1], network()
+    sampler = crust.CoresetSampler(dataset, given, model, epochs=1, collate_fn=pair)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for x, y in torch.utils.data.DataLoader(dataset, 60, sampler=sampler, collate_fn=pair):
+        optimizer.zero_grad()
+        sampler.loss(model(x), y).backward()
+        optimizer.step()
+    shown = [f"point number {i}" for i in range(len(given))]
+    page = sampler.report(tmp_path / "report.html", show=shown).read_text()
+    assert shown[int(sampler.audit().nsmallest(1, "label_quality")["index"].iloc[0])] in page
+    assert sampler.report(tmp_path / "own.html").is_file()  # of what the dataset itself has to show, if anything
+    options = {"store": tmp_path / "review.sqlite", "browser": False, "on_start": lambda server: server.finish()}
+    assert len(sampler.review(show=shown, **options)) == 0  # nobody has decided anything

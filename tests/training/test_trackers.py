@@ -2,6 +2,7 @@
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tests.refusals import refused
 from tests.training.common import fit, told, weights
 
 from crust.cli import main
@@ -69,3 +70,33 @@ def test_a_tracker_that_is_not_installed(tmp_path, monkeypatch):
     monkeypatch.setattr(accelerate.tracking, "get_available_trackers", list)
     with pytest.raises(MissingPackage, match="the tracker aim is not installed: run pip install aim"):
         trackers.check_trackers(["aim"], tmp_path)
+
+
+def test_options_of_trackers(tmp_path):
+    fit(run_dir=tmp_path, trackers={"tensorboard": {"project": "sorting", "flush_secs": 7}})
+    assert list((tmp_path / "trackers" / "sorting").rglob("events.out.tfevents.*"))
+    for wrong in ({"tensorboard": "sorting"}, {"tensorboard": {"project": "a"}, "mlflow": {"project": "b"}}):
+        with refused("tracker-options"):
+            fit(run_dir=tmp_path / "other", trackers=wrong)
+
+
+def test_within_a_run_of_mlflow_ours_is_a_part_of_it(tmp_path, monkeypatch):
+    mlflow = pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # of versions that would rather have a database
+    before = mlflow.get_tracking_uri()
+    mlflow.set_tracking_uri(f"file://{tmp_path}/store")
+    try:
+        mlflow.set_experiment("sorting")
+        with mlflow.start_run() as outer:
+            result = fit(trackers={"mlflow": {"run_name": "inner"}}, run_dir=tmp_path / "run")
+            assert mlflow.active_run().info.run_id == outer.info.run_id
+            mlflow.log_metric("own", 1.0)
+        runs = mlflow.search_runs(output_format="list")
+        inner = next(run for run in runs if run.info.run_id != outer.info.run_id)
+        assert (len(runs), inner.info.run_name) == (2, "inner")
+        assert inner.data.tags["mlflow.parentRunId"] == outer.info.run_id
+        assert inner.data.metrics["loss"] == pytest.approx(result.history.lines[-1]["loss"])
+        assert inner.data.params["experiment/epochs"] == "3"
+        assert mlflow.active_run() is None
+    finally:
+        mlflow.set_tracking_uri(before)

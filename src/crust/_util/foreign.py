@@ -7,10 +7,11 @@ Nothing is cast to nonsense, ignored or waited for: what does not fit is refused
 
 from __future__ import annotations
 
+import inspect
 import mmap
 import sys
 import warnings
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from numbers import Integral, Real
 from typing import Any
 
@@ -156,10 +157,11 @@ def whole_numbers(values: NDArray[Any], what: str, kind: str = "label") -> NDArr
     if bad.any():
         row = int(bad.argmax())
         number = values[row].item()
+        advice = ", and put what is to be predicted as a number (regression) into classes" * (kind == "label")
         why = "needs more than 64 bits" if INT64 <= abs(number) < np.inf else "is not a whole number"
         raise InputError(
             f"{kind} {number:{'g' if values.dtype.kind == 'f' else ''}} in row {row} of {what} {why}: "
-            "use whole numbers or text",
+            f"use whole numbers or text{advice}",
             code=f"{kind}s-type",
         )
     return values.astype(np.int64)
@@ -221,6 +223,22 @@ def as_float32(values: Any, what: str) -> Any:
             )
         raise InputError(f"row {row} of {what} holds values that are no numbers: fill them in", code="not-finite")
     return found
+
+
+def positional_count(function: Callable[..., Any]) -> int | None:
+    """How many arguments a function takes by position; None where that is not known, or any number.
+
+    Example:
+        >>> positional_count(lambda step, steps: 0), positional_count(print)
+        (2, None)
+    """
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(one.kind == one.VAR_POSITIONAL for one in parameters):
+        return None
+    return sum(one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) for one in parameters)
 
 
 def whole_number(value: Any, what: str, least: int, code: str = "whole-number") -> int:

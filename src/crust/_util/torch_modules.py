@@ -5,6 +5,7 @@ Everything here only looks: afterwards the network and all random states are as 
 
 from __future__ import annotations
 
+import inspect
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -14,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from crust._util.foreign import positional_count
 from crust.errors import InputError, choices
 
 
@@ -32,12 +34,109 @@ def logits_of(output: Any) -> Tensor:
 
 def forward(model: nn.Module, x: Any) -> Any:
     """What a network returns for a batch; a mapping is handed over by name, as transformers want it."""
-    return model(**x) if isinstance(x, Mapping) else model(x)
+    if isinstance(x, Mapping):
+        return model(**x)
+    return model(*x) if isinstance(x, list | tuple) and positional_count(model.forward) != 1 else model(x)
+
+
+def forward_names(model: nn.Module) -> frozenset[str]:
+    """What a network takes by name; adapters such as those of peft are looked through.
+
+    Example:
+        >>> sorted(forward_names(nn.Bilinear(2, 2, 3)))
+        ['input1', 'input2']
+    """
+    base = getattr(unwrapped(model), "get_base_model", None)
+    inner = base() if callable(base) else unwrapped(model)
+    parameters = inspect.signature(inner.forward).parameters.values()
+    return frozenset(one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY))
+
+
+def parts_of(x: Any) -> list[Any]:
+    """The tensors of a batch: it is one, or several by name or in a row."""
+    return list(x.values()) if isinstance(x, Mapping) else list(x) if isinstance(x, list | tuple) else [x]
+
+
+def map_parts(each: Callable[[Any], Any], x: Any) -> Any:
+    """The same for every tensor of a batch."""
+    if isinstance(x, Mapping):
+        return {name: each(value) for name, value in x.items()}
+    return [each(value) for value in x] if isinstance(x, list | tuple) else each(x)
 
 
 def forward_logits(model: nn.Module, x: Any) -> Tensor:
     """The logits of a batch."""
     return logits_of(forward(model, x))
+
+
+def two_logits(z: Tensor) -> Tensor:
+    """One logit for two classes as two of them: (n,) or (n, 1) to (n, 2).
+
+    Example:
+        >>> two_logits(torch.tensor([1.5, -2.0])).tolist()
+        [[0.0, 1.5], [0.0, -2.0]]
+    """
+    z = z.reshape(len(z))
+    return torch.stack([torch.zeros_like(z), z], dim=1)
+
+
+class OutputForm:
+    """How a network's own output becomes logits, a column a class.
+
+    Args:
+        own: the user's function of what the network returns; None: the tensor itself, or its `.logits`.
+        one_logit: whether it is one number for two classes.
+    """
+
+    def __init__(self, own: Callable[[Any], Tensor] | None = None, one_logit: bool = False):
+        self.own, self.one_logit = own, one_logit
+
+    def __call__(self, output: Any) -> Tensor:
+        if self.own is None:
+            found = logits_of(output)
+        else:
+            try:
+                found = self.own(output)
+            except Exception as error:
+                reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+                raise InputError(f"the function given as logits fails: {reason}", code="bad-logits") from error
+            if not isinstance(found, Tensor):
+                raise InputError(
+                    f"the function given as logits returns a {type(found).__name__}: let it return a tensor, a column "
+                    "a class",
+                    code="bad-logits",
+                )
+        return two_logits(found) if self.one_logit else found
+
+    def put_on(self, network: nn.Module) -> nn.Module:
+        """The network, which returns logits from now on; its weights and their names stay."""
+        if self.own is not None or self.one_logit:
+            network.register_forward_hook(lambda module, inputs, output: self(output))
+        return network
+
+    @contextmanager
+    def on(self, network: nn.Module) -> Iterator[None]:
+        """The same for a while."""
+        before = set(network._forward_hooks)
+        self.put_on(network)
+        try:
+            yield
+        finally:
+            for number in set(network._forward_hooks) - before:
+                del network._forward_hooks[number]
+
+
+def output_form(model: nn.Module, sample: Any, classes: int, own: Callable[[Any], Tensor] | None = None) -> OutputForm:
+    """How the output of a network becomes logits; whether it is one number for two classes is seen by a batch."""
+    form = OutputForm(own)
+    if classes == 2:
+        try:
+            with evaluating(model):
+                shape = form(forward(model, to_device(sample, device_of(model)))).shape
+        except Exception:  # check_outputs says what is wrong
+            return form
+        form.one_logit = len(shape) == 1 or tuple(shape[1:]) == (1,)
+    return form
 
 
 def check_network(model: Any, what: str = "the model") -> None:
@@ -65,16 +164,14 @@ def check_network(model: Any, what: str = "the model") -> None:
 
 def to_device(x: Any, device: torch.device | str) -> Any:
     """A batch on another device, whether it is one tensor or a mapping of them."""
-    for part in x.values() if isinstance(x, Mapping) else [x]:
+    for part in parts_of(x):
         if not hasattr(part, "to"):
             raise InputError(
                 f"a batch of inputs is a {type(part).__name__}: give tensors, or a dataset whose items hold tensors, "
                 "arrays or numbers",
                 code="batch-type",
             )
-    if isinstance(x, Mapping):
-        return {name: value.to(device, non_blocking=True) for name, value in x.items()}
-    return x.to(device, non_blocking=True)
+    return map_parts(lambda part: part.to(device, non_blocking=True), x)
 
 
 LABELS = ("labels", "label", "label_ids", "target", "targets")  # what a batch that is a mapping calls them
@@ -102,9 +199,7 @@ def inputs_in(batch: Any) -> Any:
 
 def slice_batch(x: Any, first: int, last: int) -> Any:
     """Some rows of a batch, whether it is one tensor or a mapping of them."""
-    if isinstance(x, Mapping):
-        return {name: value[first:last] for name, value in x.items()}
-    return x[first:last]
+    return map_parts(lambda part: part[first:last], x)
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
@@ -272,11 +367,19 @@ def _last_names(names: Mapping[str, nn.Module]) -> str:
 
 def check_outputs(model: nn.Module, sample: Any, classes: int) -> None:
     """Make sure that a network takes the data and gives one output a class; else say in one sentence what is wrong."""
-    first = next(iter(sample.values())) if isinstance(sample, Mapping) else sample
+    first = parts_of(sample)[0]
+    if not hasattr(first, "shape"):
+        raise InputError(
+            f"a batch of inputs holds a {type(first).__name__}: let the items of the dataset hold tensors, or give a "
+            "collate_fn that makes them",
+            code="batch-type",
+        )
     n = len(first)
     with evaluating(model):
         try:
             output = forward(model, to_device(sample, device_of(model)))
+        except InputError:
+            raise
         except Exception as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise InputError(
@@ -296,10 +399,22 @@ def check_outputs(model: nn.Module, sample: Any, classes: int) -> None:
             code="model-output",
         )
     if logits.shape[1] != classes:
+        single = logits.shape[1] == 1
+        advice = "; numbers to be predicted (regression) have to be put into a few classes first" * single
         raise InputError(
-            f"the model has {logits.shape[1]} outputs, but the data has {classes} classes: "
-            f"give the model {classes} outputs",
+            f"the model has {logits.shape[1]} output{'s' * (not single)}, but the data has {classes} classes: "
+            f"give the model {classes} outputs{advice}",
             code="model-classes",
+        )
+    if (
+        classes > 1
+        and bool((logits >= 0).all())
+        and torch.allclose(logits.float().sum(1), torch.ones(n, device=logits.device), rtol=0, atol=1e-3)
+    ):
+        raise InputError(
+            "the model returns probabilities, since they sum to 1: let it return the logits, without the softmax at "
+            "its end",
+            code="model-probabilities",
         )
 
 

@@ -77,13 +77,15 @@ def apply_command(
         return
     options = source_options(source, label_column)
     if found.form == "folder":
-        _print_moves(found, source, options, move)
+        told = [] if corrections is None else source.corrections_words(corrections)
+        aside = [] if output is None else ["-o", str(output)]
+        _print_moves(found, source, options, None if move else source.command("apply", *told, *aside, "--move"))
         return
-    gone = f", {found.excluded:,} examples {'marked as excluded' if found.form == 'labels' else 'left out'}"
-    typer.echo(
-        f"{found.changed:,} of {found.examples:,} labels changed{gone if found.excluded else ''}, "
-        f"written to: {found.path}"
-    )
+    gone = ""
+    if found.excluded:
+        what = "marked as excluded" if found.form == "labels" else "left out"
+        gone = f", {found.excluded:,} example{'s' if found.excluded > 1 else ''} {what}"
+    typer.echo(f"{found.changed:,} of {found.examples:,} labels changed{gone}, written to: {found.path}")
     typer.echo(f"next: {_again(source, found, options)}")
 
 
@@ -96,6 +98,8 @@ def _again(source: AuditSource, found: AppliedCorrections, options: dict[str, An
     if found.form == "table":
         column = ["--label-column", options["label_column"]] if options.get("label_column") else []
         return shlex.join(["crust", "train", str(found.path), *column])
+    if found.form == "npz":
+        return shlex.join(["crust", "train", str(found.path)])
     if source.words[:1] in (["--probs"], ["--features"]):
         again = f"{found.path}:label" if found.form == "labels" else str(found.path)
         return (
@@ -104,7 +108,8 @@ def _again(source: AuditSource, found: AppliedCorrections, options: dict[str, An
     return shlex.join(["crust", "train", "DATA", "--labels", str(found.path)])
 
 
-def _print_moves(found: AppliedCorrections, source: AuditSource, options: dict[str, Any], move: bool) -> None:
+def _print_moves(found: AppliedCorrections, source: AuditSource, options: dict[str, Any], to_move: str | None) -> None:
+    """What was moved; or what would be, and the command that does it."""
     from crust.corrections.apply_corrections import move_back_command
 
     if source.run is None:
@@ -113,14 +118,14 @@ def _print_moves(found: AppliedCorrections, source: AuditSource, options: dict[s
         train = retrain_command(source.run, options["data"], options, found.examples)
     again = f"back: {move_back_command(source, found.path)}; next: {train}"
     before = found.moved_before
-    if move:
+    if to_move is None:
         had = f"; {before:,} had been before" if before else ""
         typer.echo(f"{found.moved:,} files moved, as listed in {found.path}{had}")
         typer.echo(again)
         return
     what = f"{before:,} of them made before" if before else "nothing is moved yet"
     typer.echo(f"{found.changed:,} moves listed in: {found.path}; {what}")
-    typer.echo("next: the same command with --move" if before < found.changed else again)
+    typer.echo(f"next: {to_move}" if before < found.changed else again)
 
 
 def _show_moves(done: int, total: int) -> None:

@@ -45,7 +45,8 @@ def train_command(
     model: Annotated[
         str | None,
         HOW(
-            help="resnet8 to resnet56, small_cnn, mlp, text, timm:NAME, or auto; default: auto, what fits the data.",
+            help="resnet8 to resnet56, small_cnn, mlp, text, timm:NAME, hf:NAME or a folder (pretrained, for texts), "
+            "or auto; default: auto, what fits the data.",
             metavar="NAME",
         ),
     ] = None,
@@ -266,8 +267,11 @@ def _check_options(options: dict[str, Any], output: Path | None) -> None:
     if model is not None and not str(model).startswith("timm:"):
         from crust.defaults import AUTO
         from crust.models import MODELS
+        from crust.models.build import model_name
 
-        choices(model, [*MODELS, "timm:NAME", AUTO], "model")
+        options["model"] = model_name(str(model))
+        if not options["model"].startswith("hf:"):
+            choices(model, [*MODELS, "timm:NAME", "hf:NAME", AUTO], "model")
     if options.get("noise") is not None:
         from crust.noise import parse_noise
 

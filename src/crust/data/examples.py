@@ -35,6 +35,7 @@ class Examples:
         ids: a name for each example, such as its file.
         collate_fn: what makes a batch of a dataset's items, as a DataLoader takes it: the batch then stays as it makes
             it, but for the labels in it. None: the inputs alone are put together.
+        encoding: how the columns of a DataFrame became inputs, so that more rows do; plain values.
 
     Example:
         >>> import torch
@@ -52,6 +53,7 @@ class Examples:
     mirror: bool = True
     ids: Sequence[str] | None = None
     collate_fn: Callable[[list[Any]], Any] | None = None
+    encoding: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         self.labels = np.asarray(self.labels, dtype=np.int64)

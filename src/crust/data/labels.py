@@ -43,7 +43,7 @@ def encode_labels(
         >>> encode_labels([0.0, 1.5])
         Traceback (most recent call last):
         ...
-        crust.errors.InputError: label 1.5 in row 1 of the labels is not a whole number: use whole numbers or text
+        crust.errors.InputError: label 1.5 in row 1 of the labels is not a whole number: use whole numbers ...
     """
     plain = plain_labels(values, where)
     if classes is not None:
@@ -250,6 +250,8 @@ def plain_labels(values: Any, where: str) -> NDArray[Any]:
     found = as_array(values, where)
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
+    if found.ndim == 2 and found.size and found.dtype.kind in "biuf":
+        return _of_one_hot(found, where)
     if found.ndim != 1:
         raise InputError(
             f"{where} have shape {found.shape}: give one label an example, shape (n,)", code="labels-shape"
@@ -270,6 +272,26 @@ def plain_labels(values: Any, where: str) -> NDArray[Any]:
     if kind != "b":
         raise InputError(f"{where} hold {found.dtype}: use whole numbers or text", code="labels-type")
     return found
+
+
+def several_labels(where: str) -> InputError:
+    """What is said of labels of which an example has several."""
+    return InputError(
+        f"{where} are several an example (multi-label): give one label an example, or train one run for each of them",
+        code="labels-shape",
+    )
+
+
+def _of_one_hot(rows: NDArray[Any], where: str) -> NDArray[np.int64]:
+    """The places of the ones, where each row has a single one among zeros."""
+    if not ((rows == 0) | (rows == 1)).all():
+        raise InputError(
+            f"{where} are rows of {rows.shape[1]} shares or scores: give one label an example, such as the largest",
+            code="labels-shape",
+        )
+    if (rows.sum(axis=1) != 1).any():
+        raise several_labels(where)
+    return rows.argmax(axis=1).astype(np.int64)
 
 
 def _from_objects(found: NDArray[Any], where: str) -> NDArray[Any]:

@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from crust._util.foreign import cannot_read
 from crust.data.examples import Examples
-from crust.data.labels import check_classes, encode_labels, one_each
+from crust.data.labels import check_classes, encode_labels, one_each, several_labels
 from crust.data.npz_dataset import from_arrays
 from crust.errors import CrustError, InputError
 
@@ -51,12 +52,12 @@ def from_dataset(dataset: Any, labels: Any = None, classes: Sequence[Any] | None
     tensors: Any = getattr(dataset, "tensors", ())
     if type(dataset).__name__ == "TensorDataset" and len(tensors) in (1, 2) and tensors[0].ndim in (2, 4):
         return from_arrays(tensors[0], codes, classes=names, normalise=False)
-    return Examples(dataset, codes, names, "dataset")
+    return Examples(dataset, codes, names, "dataset", ids=_own_ids(dataset))
 
 
 def check_dataset(dataset: Any) -> None:
     """Hold that this is a map-style dataset, with something in it."""
-    known = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")
+    known = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__") and not _is_stream(dataset)
     if not known or isinstance(dataset, (str, bytes, bytearray, Mapping, type)) or hasattr(dataset, "toarray"):
         raise InputError(
             f"a {type(dataset).__name__} is no dataset: give arrays, or a map-style dataset with len() and [i]; write "
@@ -65,6 +66,11 @@ def check_dataset(dataset: Any) -> None:
         )
     if len(dataset) == 0:
         raise InputError("the dataset is empty: give at least one example of each class", code="empty-dataset")
+
+
+def _is_stream(dataset: Any) -> bool:
+    """Whether a dataset of torch is one to go through only; it may have a length all the same."""
+    return any(kind.__name__ == "IterableDataset" for kind in type(dataset).__mro__)
 
 
 class DatasetRows:
@@ -129,11 +135,17 @@ def can_mix(examples: Examples) -> bool:
     import torch
 
     found = first_input(examples.inputs)
+    if isinstance(found, dict):
+        return any(isinstance(one, torch.Tensor | np.ndarray) and _is_float(one) for one in found.values())
     if isinstance(found, np.ndarray | np.generic):
         return found.dtype.kind == "f" or found.dtype == np.uint8  # uint8: pixels, which become floats
     if isinstance(found, torch.Tensor):
         return found.is_floating_point() or found.dtype == torch.uint8
     return isinstance(found, float)
+
+
+def _is_float(values: Any) -> bool:
+    return "float" in str(values.dtype)
 
 
 def first_input(dataset: Any) -> Any:
@@ -174,7 +186,13 @@ def _own_labels(dataset: Any) -> Any:
             if all(_equal_values(label_of(items(dataset, [i])[0], i), found[i]) for i in some):
                 return found
     with fixed_random_state(0):
-        return [_as_scalar(label_of(items(dataset, [i])[0], i)) for i in range(n)]
+        read = [_as_scalar(label_of(items(dataset, [i])[0], i)) for i in range(n)]
+    if getattr(read[0], "ndim", 0) != 1:
+        return read
+    rows = [np.asarray(one) for one in read]  # one-hot, or several labels an example
+    if len({row.shape for row in rows}) > 1:
+        raise several_labels("the labels of the dataset")
+    return np.stack(rows)
 
 
 def _targets(dataset: Any) -> Any:
@@ -194,6 +212,32 @@ def _own_classes(dataset: Any) -> list[Any] | None:
         dataset = dataset.dataset
     found = getattr(dataset, "classes", None)
     return list(found) if isinstance(found, (list, tuple)) and len(found) > 1 else None
+
+
+def root_of(dataset: Any) -> str | None:
+    """The folder that the names of the examples are below, as datasets of torchvision know it."""
+    while not hasattr(dataset, "samples") and hasattr(dataset, "dataset"):
+        dataset = dataset.dataset
+    root = getattr(dataset, "root", None)
+    return str(Path(root).resolve()) if hasattr(dataset, "samples") and isinstance(root, str | Path) else None
+
+
+def _own_ids(dataset: Any) -> list[str] | None:
+    """The files of the examples, below the folder of the dataset: its `samples`, as torchvision has them."""
+    if isinstance(dataset, DatasetRows) or (hasattr(dataset, "dataset") and hasattr(dataset, "indices")):
+        inner = _own_ids(dataset.dataset)
+        rows = getattr(dataset, "rows", getattr(dataset, "indices", ()))
+        return None if inner is None else [inner[int(i)] for i in rows]
+    samples = getattr(dataset, "samples", None)
+    if not isinstance(samples, list | tuple) or len(samples) != len(dataset):
+        return None
+    paths = [one[0] if isinstance(one, list | tuple) and one else one for one in samples]
+    if not all(isinstance(one, str | Path) for one in paths):
+        return None
+    root = root_of(dataset)
+    whole = [Path(one).resolve() for one in paths]
+    below = root is not None and all(one.is_relative_to(root) for one in whole)
+    return [one.relative_to(str(root)).as_posix() if below else str(one) for one in whole]
 
 
 def label_of(item: Any, row: int) -> Any:

@@ -31,7 +31,7 @@ SCALES: dict[str, dict[str, Any]] = {
 MOST_SEEDS = 10_000  # more are a slip of the hand, and a list of them might not fit into memory
 HIGHEST_SEED = 2**63 // 1000 - 1  # networks get numbers of their own from a thousand times the seed
 # How a run is carried out and measured, not what it is.
-RUNTIME = {"device", "eval_batch_size", "stop_after", "workers", "keep_every", "top"}
+RUNTIME = {"device", "eval_batch_size", "stop_after", "workers", "keep_every", "top", "find_unused_parameters"}
 
 
 def make(

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 from crust._util.foreign import as_array, whole_numbers
-from crust._util.torch_modules import logits_of
+from crust._util.torch_modules import logits_of, parts_of
 from crust.errors import InputError
 
 
@@ -124,7 +124,7 @@ def exact_gradients(model: nn.Module, loss: str) -> tuple[int, Callable[[Any, Te
 
     def one(parameters: dict[str, Tensor], x: Any, y: Tensor) -> tuple[Tensor, Tensor]:
         named = {name: value[None] for name, value in x.items()} if isinstance(x, Mapping) else {}
-        args = () if named else (x[None],)
+        args = () if named else tuple(part[None] for part in parts_of(x))
         outputs = logits_of(functional_call(model, {**fixed, **parameters}, args, named))
         return LOSSES[loss].losses(outputs.float().reshape(1, -1), y[None])[0], outputs[0]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,6 +21,7 @@ from crust._util.torch_modules import (
     forward_logits,
     inputs_in,
     last_linear,
+    parts_of,
     slice_batch,
 )
 from crust.errors import CrustError, InputError, choices
@@ -164,7 +165,7 @@ def _in_order(loader: DataLoader[Any]) -> Iterator[tuple[Any, np.ndarray]]:
     first = 0
     for batch in loader:
         x = inputs_in(batch)
-        n = len(next(iter(x.values())) if isinstance(x, Mapping) else x)
+        n = len(parts_of(x)[0])
         yield x, np.arange(first, first + n)
         first += n
 

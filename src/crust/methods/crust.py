@@ -107,7 +107,8 @@ class Crust(Method):
     def begin_run(self, context: Context) -> None:
         self.together = context.together
         if self.settings.averaged and context.experiment.ema is None:
-            self.ema = decay_of_average(context.n, context.experiment.batch_size)
+            together = context.experiment.batch_size * context.experiment.accumulate
+            self.ema = decay_of_average(context.n, together)
 
     def stages(self) -> list[Stage]:
         return [Stage(ema=self.ema)]
@@ -151,7 +152,7 @@ class Crust(Method):
                 None if context.validation is None else context.validation.labels,
                 None if known is None else float(known.value),
             )
-            steps = math.ceil(context.n / context.settings.batch_size)
+            steps = math.ceil(context.n / (context.settings.batch_size * context.settings.accumulate))
             if sized.ready(context.epoch, context.epochs, steps, settings.select_after):
                 how: dict[str, Any] = {"grouping": settings.grouping, "selection": settings.selection}
                 sized.choose(context.labels, **how, device=context.device)
@@ -225,12 +226,19 @@ class Crust(Method):
 
     def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
         """Cross-entropy; of a coreset that sized itself the more bounded, the more noise there is."""
-        if self.sized is None or self.members is None:
+        aim = context.objective
+        if self.sized is None or self.members is None or aim.loss is not None:
             return super().losses(outputs, batch, context)
         own = self.sized.bound if self.settings.bound == "auto" else float(self.settings.bound)
         bounds = np.where(self.members[batch.rows], own, 1.0).astype(np.float32)
-        target = one_hot(batch.y, context.classes) if batch.target is None else batch.target
-        return [towards_sce(outputs[0].logits, target, context.tensor(bounds), batch.weight)]
+        target = aim.target(batch, context.classes)
+        target = one_hot(batch.y, context.classes) if target is None else target
+        return [towards_sce(outputs[0].logits, target, context.tensor(bounds), aim.weight(batch))]
+
+    @classmethod
+    def takes_loss(cls) -> bool:
+        """Who is trained on, and how much, stays; a loss that is given is in the place of the bounded one."""
+        return cls.losses is Crust.losses
 
     def state(self) -> dict[str, Any]:
         found: dict[str, Any] = {} if self.coreset is None else {"coreset": self.coreset.arrays()}

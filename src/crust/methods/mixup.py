@@ -6,12 +6,11 @@ from collections.abc import Mapping
 
 import torch
 from pydantic import Field
-from torch import Tensor
 
 from crust.errors import InputError
 from crust.training.context import Context
-from crust.training.losses import mix, one_hot, soft_cross_entropy
-from crust.training.method import Batch, Method, Output, Settings
+from crust.training.losses import mix, one_hot
+from crust.training.method import Batch, Method, Settings
 
 
 class MixupSettings(Settings):
@@ -37,7 +36,3 @@ class Mixup(Method):
         batch.target = mix(labels, labels[other], shares)
         batch.x = mix(batch.x, batch.x[other], shares)
         return batch
-
-    def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
-        assert batch.target is not None
-        return [soft_cross_entropy(outputs[0].logits, batch.target)]

@@ -6,6 +6,7 @@ import difflib
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -28,7 +29,8 @@ def build_model(name: str, *, in_shape: Sequence[int], classes: int, seed: int =
     """Build a network by name, with weights that depend on the seed alone.
 
     Args:
-        name: one of `MODELS`, or `timm:NAME` for any network of timm.
+        name: one of `MODELS`, `timm:NAME` for any network of timm, or `hf:NAME` (or `hf:FOLDER`) for a pretrained one
+            of transformers.
         in_shape: the shape of one example: (channels, height, width) for images, (d,) for vectors; for token ids how
             many there are.
         classes: the number of outputs; 1 for a scalar output.
@@ -47,7 +49,7 @@ def build_model(name: str, *, in_shape: Sequence[int], classes: int, seed: int =
         >>> build_model("resnet", in_shape=(1, 8, 8), classes=10)
         Traceback (most recent call last):
         ...
-        crust.errors.InputError: unknown model 'resnet': use one of resnet8, ..., text, timm:NAME; did you mean ...
+        crust.errors.InputError: unknown model 'resnet': use one of resnet8, ..., text, timm:NAME, hf:NAME...
     """
     shape = tuple(check_count(size, "in_shape") for size in in_shape)
     check_count(classes, "classes")
@@ -55,8 +57,10 @@ def build_model(name: str, *, in_shape: Sequence[int], classes: int, seed: int =
         raise InputError(f"seed has the value {seed!r}: give a whole number of at least 0", code="seed-range")
     if isinstance(name, str) and name.startswith(TIMM) and name != TIMM:
         builder: Callable[..., nn.Module] = partial(timm_model, name.removeprefix(TIMM))
+    elif isinstance(name, str) and name.startswith(HF) and name != HF:
+        builder = partial(hf_model, name.removeprefix(HF))
     else:
-        builder = MODELS[choices(name, [*MODELS, "timm:NAME"], "model")]
+        builder = MODELS[choices(name, [*MODELS, "timm:NAME", "hf:NAME"], "model")]
         known = settings_of(name)
         for setting in settings:
             if not known:
@@ -85,7 +89,7 @@ def settings_of(name: str) -> dict[str, Any]:
     return {p.name: p.default for p in parameters if p.kind == p.KEYWORD_ONLY and p.name not in fixed}
 
 
-TIMM = "timm:"
+TIMM, HF = "timm:", "hf:"
 
 
 def timm_model(
@@ -111,6 +115,32 @@ def timm_model(
         raise InputError(
             f"{TIMM}{name} could not be built for images of shape {in_shape}: {reason}", code="bad-model"
         ) from error
+
+
+def hf_model(name: str, in_shape: Sequence[int], classes: int) -> nn.Module:
+    """A pretrained network of transformers with a new last layer: for images, or else for texts."""
+    transformers = require("transformers", extra="transformers")
+    kind = transformers.AutoModelForImageClassification if len(in_shape) == 3 else None
+    kind = kind or transformers.AutoModelForSequenceClassification
+    try:
+        return kind.from_pretrained(name, num_labels=classes, ignore_mismatched_sizes=True)  # type: ignore[no-any-return]
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+        raise InputError(
+            f"{HF}{name} could not be loaded ({reason}): check the name and the connection, or name a folder",
+            code="download",
+        ) from error
+
+
+def model_name(name: str) -> str:
+    """The name of a network; a folder that transformers has written is named as one.
+
+    Example:
+        >>> model_name("mlp"), model_name("hf:prajjwal1/bert-tiny")
+        ('mlp', 'hf:prajjwal1/bert-tiny')
+    """
+    bare = name.removeprefix(HF)
+    return f"{HF}{Path(bare).resolve()}" if name not in MODELS and Path(bare, "config.json").is_file() else name
 
 
 def timm_config(name: str) -> Any:

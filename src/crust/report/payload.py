@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["marked_cells", "pack", "worst_first"]
 
-ROW, ISSUE = "its row", "is a suspect"  # columns beside those of the audit, for as long as it is sorted
+ISSUE = "is a label issue"  # a column beside those of the audit, for as long as it is packed
 
 MOST = 200_000  # examples in one page; the summary counts all
 PICTURES = 4_000  # of the worst
@@ -47,7 +47,13 @@ def worst_first(table: pd.DataFrame) -> pd.DataFrame:
         >>> worst_first(pd.DataFrame({"index": [0, 1, 2], "label_quality": [0.9, None, 0.1]}))["index"].tolist()
         [2, 0, 1]
     """
-    return table.sort_values(["label_quality", "index"], ascending=[True, True], na_position="last", ignore_index=True)
+    return table.iloc[worst_order(table)].reset_index(drop=True)
+
+
+def worst_order(table: pd.DataFrame) -> NDArray[np.intp]:
+    """The places of the rows in that order, without a copy of the table."""
+    quality = table["label_quality"].to_numpy(np.float64)
+    return np.lexsort((table["index"].to_numpy(), quality))  # what is no number comes last
 
 
 def pack(
@@ -82,9 +88,8 @@ def pack(
         (2, 2, None)
     """
     differs = (table["given_label"] != table["predicted_label"]).to_numpy()
-    shown = worst_first(table.assign(**{ROW: np.arange(len(table)), ISSUE: differs if listed is None else listed}))
-    shown = shown.head(most)
-    rows = shown[ROW].to_numpy()
+    rows = worst_order(table)[:most]
+    shown = table.iloc[rows].reset_index(drop=True).assign(**{ISSUE: (differs if listed is None else listed)[rows]})
     indices = shown["index"].to_numpy().astype("<u4")
     near = evidence(table, shown, classes)
     return {

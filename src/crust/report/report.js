@@ -90,7 +90,7 @@
     if (data.chosen !== null) facts.push(["share of the selections it was in", share(data, data.chosen, position)]);
     if (data.held !== null && data.held[position]) facts.push(["held out", "yes: it was never trained on"]);
     const names = make("dl", { class: "facts" });
-    for (const [name, value] of facts) names.append(make("dt", {}, name), make("dd", { dir: "auto" }, value));
+    for (const [name, value] of facts.filter(([, one]) => one !== "–")) names.append(make("dt", {}, name), make("dd", { dir: "auto" }, value));
     const near = data.evidence[index] || [];
     const same = data.same[index] || [];
     const row = data.rows[index];

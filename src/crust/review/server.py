@@ -20,7 +20,7 @@ from crust.audit.audit_tables import suspects
 from crust.audit.reliability import warning_of
 from crust.errors import CrustError, InputError
 from crust.report.document import as_json, read_together
-from crust.report.payload import MOST, pack, packed_points, worst_first
+from crust.report.payload import MOST, pack, packed_points, worst_order
 from crust.report.previews import Looks, picture_bytes
 from crust.review.decision_store import Store
 from crust.review.decisions import Change, Conflict, Decision, StoreError
@@ -114,7 +114,7 @@ class ReviewServer(ThreadingHTTPServer):
         self.looks, self.who, self.without = looks, who, without
         self.finished = False  # by the page, not by the terminal
         self._points, self._map, self._mapping = points, b"", threading.Lock()
-        order = worst_first(table.assign(row=np.arange(len(table))))["row"].to_numpy()
+        order = worst_order(table)
         self._order, self._rest = order[:most], order[most:]
         self._table, self.classes = table, classes
         self.token = secrets.token_urlsafe(24)

@@ -20,7 +20,7 @@ from crust.errors import CrustError, InputError
 from crust.report.previews import Looks
 from crust.runs.data import looks_or_reason
 from crust.runs.folder import RunFolder
-from crust.runs.show_source import looks_of_shown
+from crust.runs.show_source import looks_of_shown, numbers_of_shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 TABLES = (".csv", ".tsv", ".parquet")
 PASSED = 20_000  # examples that are run through the network once more for the map; of more, probabilities are shown
 TRUSTED = 2000  # examples that evidence is looked for among
+NUMBERS = 50_000_000  # of what is shown, at most, to find out from them what is alike
 PROBABLE = "averaged probabilities"
 
 log = logging.getLogger("crust")
@@ -212,11 +213,21 @@ class AuditSource:
         found = self._probabilities()
         return None if found is None else found[self.table["index"].to_numpy()]
 
+    def _vectors(self) -> tuple[NDArray[np.floating], str] | None:
+        """What tells which examples are alike, where no run does: what was given, else the numbers that are shown."""
+        if self.vectors is None and self.run is None and self.show is not None:
+            found = numbers_of_shown(self.show)
+            index = self.table["index"].to_numpy()
+            if found is not None and found.size <= NUMBERS and len(found) > index.max():
+                self.vectors = found[index].astype(np.float32), "the numbers that are shown"
+        return self.vectors
+
     def _judged(self) -> NDArray[np.floating] | None:
         """A row an example that tells which are alike: all that is not negative, so that roots can be taken."""
-        if self.vectors is not None:
-            values = self.vectors[0]
-            if self.vectors[1] == PROBABLE:
+        vectors = self._vectors()
+        if vectors is not None:
+            values = vectors[0]
+            if vectors[1] == PROBABLE:
                 return values
             centred = (values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-9)
             unit = centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-9)
@@ -269,8 +280,9 @@ class AuditSource:
         return xy, source
 
     def _to_project(self) -> tuple[NDArray[np.floating], str] | None:
-        if self.vectors is not None:
-            return self.vectors
+        vectors = self._vectors()
+        if vectors is not None:
+            return vectors
         if self.run is None:
             return None
         index = self.table["index"].to_numpy()

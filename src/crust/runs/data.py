@@ -31,6 +31,9 @@ def options_of(run: RunFolder, data: str | None = None, data_dir: str | None = N
         options["data"] = data
     if data_dir is not None:
         options["data_dir"] = data_dir
+    if options.get("data") is None and run.trained_by is None:
+        root = (run.config().get("inputs") or {}).get("root")  # the folder of a dataset of image files
+        options |= {"data": root} if root is not None and Path(root).is_dir() else {}
     if options.get("data") is None and run.trained_by != "spec":
         raise InputError(
             f"{run} does not say what it was trained on, as runs of crust train do: name it with --data",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+from collections.abc import Callable
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,11 @@ from torch import nn
 from crust._util.atomic_write import make_folder
 from crust._util.foreign import whole_number
 from crust._util.in_words import duration, percent
-from crust._util.torch_modules import check_network, check_shape, forward_logits
+from crust._util.torch_modules import OutputForm, check_network, check_shape, forward, forward_names
 from crust.audit.noise_rate import NoiseRate, noise_rate
 from crust.audit.reliability import better_method, warning_of
-from crust.data import Examples, batches, from_arrays, from_texts, from_tokens
-from crust.data.text import is_text
-from crust.data.tokens import are_ids
-from crust.data.torch_dataset import check_dataset
+from crust.data import Examples, batches
+from crust.data.user_data import Reading, as_inputs
 from crust.errors import InputError
 from crust.models import build_model
 from crust.runs.folder import RunFolder
@@ -55,6 +54,8 @@ class Result:
     best_epoch: int | None = None  # after how many epochs the weights were as in the kept model
     cost: dict[str, Any] = dataclasses.field(default_factory=dict)  # passes forward and backward, seconds by part
     is_main_process: bool = True
+    output: OutputForm = dataclasses.field(default_factory=OutputForm)  # what makes logits of what the model returns
+    reading: Reading | None = None  # how the data of the run was read; None: as the network says
 
     def audit(self) -> Any:
         """One row a training example, as a pandas DataFrame: the given label, a better one, and how good it is."""
@@ -92,7 +93,7 @@ class Result:
             >>> bool((logits.argmax(1).numpy() == result.predict(x)).all())
             True
         """
-        return Deployable(self.model, self.config.get("inputs") or {}).eval()
+        return Deployable(self.model, self.config.get("inputs") or {}, self.output).eval()
 
     def save(self, folder: str | Path) -> Path:
         """Leave the model, the history and the audit in a folder, which `crust.load` opens.
@@ -194,13 +195,18 @@ class Result:
         """
         from crust.runs.audit_source import open_audit
 
-        return open_audit(self, show=show).report(path)
+        return open_audit(self, show=self._shown(show)).report(path)
 
     def review(self, *, show: Any = None, **options: Any) -> Any:
         """Open the review page, and return what was decided once somebody has finished: `crust.review_labels`."""
         from crust.runs.review_session import review_labels
 
-        return review_labels(self, show=show, **options)
+        return review_labels(self, show=self._shown(show), **options)
+
+    def _shown(self, show: Any) -> Any:
+        """The folder of the images, where the dataset of the run has named one and nothing else is to be shown."""
+        root = (self.config.get("inputs") or {}).get("root")
+        return Path(root) if show is None and root is not None and Path(root).is_dir() else show
 
     def warnings(self) -> list[str]:
         """What speaks against relying on the audit, or for another method, each with what to do; often nothing."""
@@ -214,8 +220,8 @@ class Result:
         """Predicted classes, in the user's own names.
 
         Args:
-            data: a dataset, an array of inputs, a list of texts, or `Examples`, in the form that the model was trained
-                on.
+            data: in any form that `crust.fit` takes, with labels or without: an array, a list of texts, a DataFrame, a
+                dataset, a DataLoader.
             batch_size: inputs at a time.
         """
         return np.array(self.classes)[self.predict_proba(data, batch_size=batch_size).argmax(axis=1)]
@@ -225,24 +231,20 @@ class Result:
         found = self._inputs(data)
         whole_number(batch_size, "batch_size", 1)
         shape = (self.config.get("inputs") or {}).get("shape")
-        if len(found) and shape is not None:
-            check_shape(self.model, next(batches(found, np.arange(1), 1))[0], len(self.classes), shape, "the inputs")
-        return probabilities_of(self.model, batches(found, None, batch_size))
+        with self.output.on(self.model):
+            if len(found) and shape is not None:
+                sample = next(batches(found, np.arange(1), 1))[0]
+                check_shape(self.model, sample, len(self.classes), shape, "the inputs")
+            return probabilities_of(self.model, batches(found, None, batch_size))
 
     def _inputs(self, data: Any) -> Examples:
-        if isinstance(data, Examples):
-            return data
+        """What is to be predicted, in the form that the network was trained on."""
         how = self.config.get("inputs") or {}
-        if is_text(data):
-            if how.get("tokens") is None:
-                raise InputError("the network was not trained on texts: give inputs like those", code="other-data")
-            return from_texts(data, classes=self.classes, encoding=how["tokens"])
-        if how.get("kind") == "tokens" and (are_ids(data) or isinstance(data, list)):
-            return from_tokens(data, classes=self.classes)
-        if isinstance(data, np.ndarray | torch.Tensor) or hasattr(data, "to_numpy") or _are_rows(data):
-            return from_arrays(data, mean=how.get("mean"), std=how.get("std"), normalise=how.get("mean") is not None)
-        check_dataset(data)
-        return Examples(data, np.full(len(data), -1), self.classes, "dataset")
+        encoding = {**(how.get("encoding") or {}), **({"tokens": how["tokens"]} if how.get("tokens") else {})}
+        scale = [None if how.get(name) is None else tuple(how[name]) for name in ("mean", "std")]
+        kind = how.get("kind", "dataset")
+        like = Examples([], np.empty(0, np.int64), self.classes, kind, scale[0], scale[1], encoding=encoding)
+        return as_inputs(data, like, self.reading or Reading(takes=forward_names(self.model)))
 
     @property
     def accuracy(self) -> dict[str, float | None]:
@@ -250,20 +252,12 @@ class Result:
         return self.history.accuracy()
 
 
-def _are_rows(data: Any) -> bool:
-    """Whether these are rows of plain numbers, where items of a dataset are tensors, or pairs of them."""
-    first = next(iter(data), 0) if isinstance(data, list | tuple) else None
-    return isinstance(first, int | float) or (
-        isinstance(first, list | tuple) and all(isinstance(one, int | float | list) for one in first)
-    )
-
-
 class Deployable(nn.Module):
     """A network behind the normalisation that its training had."""
 
-    def __init__(self, model: nn.Module, inputs: dict[str, Any]):
+    def __init__(self, model: nn.Module, inputs: dict[str, Any], output: OutputForm | None = None):
         super().__init__()
-        self.model = model
+        self.model, self.output = model, output or OutputForm()
         images = inputs.get("kind") == "images"
         for name in ("mean", "std"):
             values = inputs.get(name)
@@ -274,20 +268,28 @@ class Deployable(nn.Module):
         """Logits."""
         if isinstance(x, torch.Tensor) and x.dtype == torch.uint8:
             x = x.float() / 255
-        return forward_logits(self.model, x if self.mean is None else (x - self.mean) / self.std)
+        return self.output(forward(self.model, x if self.mean is None else (x - self.mean) / self.std))
 
     def extra_repr(self) -> str:
         """What is done before the network."""
         return "inputs as they are" if self.mean is None else "inputs standardised: (x - mean) / std"
 
 
-def load(run_dir: str | Path, model: nn.Module | None = None) -> Result:
+def load(
+    run_dir: str | Path,
+    model: nn.Module | None = None,
+    *,
+    logits: Callable[[Any], torch.Tensor] | None = None,
+    collate_fn: Callable[[list[Any]], Any] | None = None,
+) -> Result:
     """A finished run again: the kept model, the history, the audit.
 
     Args:
         run_dir: the run's folder.
         model: a network of the same kind, where the run was given one of the user's own; with its weights, where
             `Result.save` has left them in parts or as an adapter, which its own `from_pretrained` opens.
+        logits: as `crust.fit` was given it.
+        collate_fn: so.
 
     Returns:
         The result, ready to predict. Opening it runs no code from the folder.
@@ -327,4 +329,12 @@ def load(run_dir: str | Path, model: nn.Module | None = None) -> Result:
         raise InputError(
             f"the weights in {folder} do not fit the model: {str(error).splitlines()[0]}", code="other-model"
         ) from None
-    return Result(model.eval(), folder.history(), config, config["classes"], run_dir=folder.path)
+    if logits is None and "logits" in (config.get("functions") or {}):
+        raise InputError(
+            f"the run in {folder} had a function that makes logits of what the model returns: give it as logits",
+            code="missing-logits",
+        )
+    output, reading = OutputForm(logits, bool(config.get("one_logit"))), Reading(collate_fn, takes=forward_names(model))
+    return Result(
+        model.eval(), folder.history(), config, config["classes"], run_dir=folder.path, output=output, reading=reading
+    )

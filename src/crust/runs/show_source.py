@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crust._util.foreign import as_array
 from crust.errors import InputError
@@ -39,6 +40,26 @@ def looks_of_shown(show: Any, audit: pd.DataFrame) -> Looks:
         return _fitting(found, count, audit, Path(str(show)).name)
     found, count = _of_object(show)
     return _fitting(found, count, audit, "what is to be shown")
+
+
+def numbers_of_shown(show: Any) -> NDArray[Any] | None:
+    """A row of numbers an example, where arrays of features or images are shown; else None.
+
+    Example:
+        >>> numbers_of_shown(np.zeros((5, 8, 8))).shape, numbers_of_shown(["a text"])
+        ((5, 64), None)
+    """
+    from crust.data import matrix_io
+
+    if isinstance(show, str | Path):
+        path, key = matrix_io.split_spec(str(show))
+        if path.suffix.lower() not in (".npy", ".npz"):
+            return None
+        with matrix_io.reading(path):
+            show = matrix_io.open_array(path, key)
+    if not isinstance(show, np.ndarray) or show.ndim < 2 or show.dtype.kind not in "biuf" or not len(show):
+        return None
+    return show.reshape(len(show), -1)
 
 
 def looks_of_folder(root: Path, audit: pd.DataFrame) -> Looks:

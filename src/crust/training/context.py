@@ -19,6 +19,7 @@ from crust.training import evaluation
 from crust.training.distributed import Processes
 from crust.training.evaluation import Prediction, Tap
 from crust.training.method import Known, Output
+from crust.training.objective import Functions, Objective
 from crust.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -68,10 +69,15 @@ class Context:
         plain: Examples | None = None,
         true_labels: NDArray[np.int64] | None = None,
         tests: dict[str, Examples] | None = None,
+        functions: Functions | None = None,
+        objective: Objective | None = None,
     ):
         self.train, self.validation = train, validation
         self.plain = train if plain is None else plain  # the training set without augmentation of its own
         self.tests = tests or {}
+        self.functions = functions or Functions()  # of the user's own, in place of names
+        self.objective = objective or Objective()
+        self.own_optimizer = self.functions.optimizer  # in a stage that has another one None
         self.labels = train.labels
         self.n, self.classes = len(train.labels), classes
         self.networks, self.processes = networks, processes

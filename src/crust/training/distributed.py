@@ -95,6 +95,22 @@ def own_accelerate_state() -> Iterator[None]:
             PartialState._shared_state.clear()
 
 
+def launched() -> dict[str, Any]:
+    """What `accelerate launch` was asked for of what a run can be told too, by the names of its settings."""
+    found: dict[str, Any] = {}
+    precision = os.environ.get("ACCELERATE_MIXED_PRECISION", "")
+    if precision in ("fp16", "bf16"):
+        found["mixed_precision"] = precision
+    elif precision not in ("", "no"):
+        raise InputError(
+            f"accelerate launch says mixed_precision {precision}: use fp16, bf16 or no", code="launched-precision"
+        )
+    steps = os.environ.get("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "1")
+    if steps.isdecimal() and int(steps) > 1:
+        found["accumulate"] = int(steps)
+    return found
+
+
 @contextmanager
 def _asked_device(device: str | None) -> Iterator[None]:
     """Accelerate takes its device by an environment variable; here for one Accelerator alone."""
@@ -127,9 +143,14 @@ class Processes:
         trackers: Sequence[str] = (),
         folder: Any = None,
         device: str | None = None,
+        find_unused_parameters: bool = False,
     ):
         from accelerate import Accelerator
-        from accelerate.utils import ProjectConfiguration
+        from accelerate.utils import (
+            DistributedDataParallelKwargs,
+            GradientAccumulationPlugin,
+            ProjectConfiguration,
+        )
 
         logs = None if folder is None or not trackers else str(Path(folder) / "trackers")
         with _asked_device(device):
@@ -137,6 +158,10 @@ class Processes:
                 mixed_precision=mixed_precision,
                 cpu=cpu if device is None else device == "cpu",
                 log_with=list(trackers) or None,
+                # By a plugin, since Accelerate would let what `accelerate launch` said go before a number: the loop
+                # counts itself.
+                gradient_accumulation_plugin=GradientAccumulationPlugin(num_steps=1),
+                kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=find_unused_parameters)],
                 project_config=ProjectConfiguration(project_dir=folder, logging_dir=logs),
             )
         self.rank, self.count = self.accelerator.process_index, self.accelerator.num_processes

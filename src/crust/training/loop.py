@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -14,16 +17,25 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from crust._util import seeding
-from crust._util.torch_modules import forward_logits
+from crust._util.torch_modules import forward_logits, slice_batch
 from crust.data.batches import split_batches, walk
 from crust.errors import InputError
 from crust.training import evaluation
 from crust.training.context import Context
 from crust.training.evaluation import Diverged, EpochEvaluation
 from crust.training.method import Batch, Method, Output, Selection, Stage
+from crust.training.objective import rate_of_function
 from crust.training.run_state import RunState
 
 log = logging.getLogger("crust")
+
+
+class Record(Protocol):
+    """Keeps what an epoch has brought; `look` is for a run that ends before its time."""
+
+    def __call__(self, selection: Selection, facts: dict[str, Any], evaluated: EpochEvaluation) -> None: ...
+
+    def look(self, evaluated: EpochEvaluation) -> None: ...
 
 
 CHECK_EVERY = 100  # steps after which the host asks whether the loss is still a number; each time a GPU is waited for
@@ -34,7 +46,7 @@ def train(
     state: RunState,
     *,
     fresh: Callable[[int], nn.Module],
-    record: Callable[[Selection, dict[str, Any], EpochEvaluation], None],
+    record: Record,
 ) -> None:
     """Run all stages of a method, from where `state` stands to the end.
 
@@ -53,7 +65,7 @@ def train(
             context.epoch, context.step = 0, 0
             with clock(context, "stage"):
                 _begin_stage(context, method, stage, state, fresh)
-        while state.epoch < context.epochs:
+        while state.epoch < context.epochs and not state.out_of_patience(context.settings):
             _epoch(context, method, stage, state, record)
             if enough(context, state):
                 return
@@ -71,7 +83,7 @@ def _epoch(
     method: Method,
     stage: Stage,
     state: RunState,
-    record: Callable[[Selection, dict[str, Any], EpochEvaluation], None],
+    record: Record,
 ) -> None:
     """One epoch: select by the pass over the training set, train on the selection, evaluate, record.
 
@@ -88,6 +100,9 @@ def _epoch(
     state.epoch, state.epochs_done = state.epoch + 1, state.epochs_done + 1
     evaluated = _evaluate(context, method, stage, state)
     record(selection, {"stage": stage.name, "counts": stage.counts, **facts}, evaluated)
+    if state.stopped and evaluated.train is None:
+        evaluated.train = context.evaluate_train_set("logits")
+        record.look(evaluated)
 
 
 def _evaluate(context: Context, method: Method, stage: Stage, state: RunState) -> EpochEvaluation:
@@ -97,7 +112,6 @@ def _evaluate(context: Context, method: Method, stage: Stage, state: RunState) -
     says, goes by the network that is trained.
     """
     found, epoch, settings = EpochEvaluation(), context.epoch, context.settings
-    over = spent(context)
     with clock(context, "evaluation"):
         found.validation = context.evaluate_validation()
         network = context.processes.bare(context.networks[0])
@@ -110,6 +124,7 @@ def _evaluate(context: Context, method: Method, stage: Stage, state: RunState) -
             score, seen = evaluation.score(context, method, stage, held)
             found.metrics |= seen
             state.consider(network, score)
+    over = spent(context) or state.out_of_patience(settings)
     due = stage.counts and settings.audit_due(epoch, context.epochs)
     kind = method.train_set_pass(epoch + 1, context.epochs) if stage.counts and epoch + 1 < context.epochs else None
     if due or kind or over:
@@ -147,22 +162,23 @@ def _train_on(selection: Selection, context: Context, method: Method, stage: Sta
     rounds = split_batches(order, settings.batch_size)
     if stage.full_batches and len(rounds) > 1 and len(rounds[-1]) < settings.batch_size:
         rounds = rounds[:-1]
-    steps = max(1, len(list(processes.deal(rounds))))
-    first_rate = stage.rate_at(context.epoch, settings, 0.0, state.steps)
+    sizes = [0 if rows is None else len(rows) for rows in processes.deal(rounds)]
+    parts = _parts_of_steps(sizes, settings.accumulate)
+    rate_at = partial(stage.rate_at, context.epoch, settings, own=_own_schedule(context))
+    first_rate = state.rate_shown(rate_at(0.0, state.steps))
     for network in context.networks[: context.active]:
         network.train()
     totals = _Totals(context)
     with seeding.seeded(settings.seed, "network", context.stage, context.epoch, processes.rank):
-        for batch in _batches(context, selection, rounds):
-            rate = stage.rate_at(context.epoch, settings, context.step / steps, state.steps)
-            state.set_rate(rate, stage.extra_learning_rate)
-            outputs, losses = _step(context, method, state, batch)
+        for batch, part in zip(_batches(context, selection, rounds), parts, strict=True):
+            state.set_rate(rate_at(part.begun, state.steps), stage.extra_learning_rate)
+            outputs, losses = _step(context, method, state, batch, part)
             if batch is not None:
                 totals.add(batch, outputs[0].logits, losses)
-            context.step, state.steps = context.step + 1, state.steps + 1
+            context.step, state.steps = context.step + 1, state.steps + part.last
             if context.step % CHECK_EVERY == 0:
                 totals.check()
-            if settings.max_passes is not None:  # every process comes by here
+            if settings.max_passes is not None and part.last:  # every process comes by here
                 context.cost.settle(processes)
                 if context.cost.passes >= settings.max_passes:
                     break
@@ -180,6 +196,40 @@ def _train_on(selection: Selection, context: Context, method: Method, stage: Sta
     if skipped:
         facts["skipped"] = int(skipped)  # batches without a loss
     return {**facts, "n_selected": len(selection.indices), **selection.facts}
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Where a batch stands among those that make a step together; mostly it is the only one."""
+
+    share: float  # of the examples of the step, in this process
+    last: bool
+    begun: float  # how much of the epoch is done before the step
+
+
+def _parts_of_steps(sizes: list[int], accumulate: int) -> list[_Part]:
+    """The place of each batch of an epoch: so many make a step, the last ones of the epoch as many as there are.
+
+    Example:
+        >>> [(part.share, part.last) for part in _parts_of_steps([6, 2, 4], 2)]
+        [(0.75, False), (0.25, True), (1.0, True)]
+    """
+    found = []
+    for first in range(0, len(sizes), accumulate):
+        of_step = sizes[first : first + accumulate]
+        for i, size in enumerate(of_step):
+            found.append(_Part(size / max(1, sum(of_step)), i == len(of_step) - 1, first / len(sizes)))
+    return found
+
+
+def _own_schedule(context: Context) -> Callable[[float], float] | None:
+    """The user's own schedule by how much of the stage is done, asked by the step that this is in plain training."""
+    schedule, settings = context.functions.schedule, context.settings
+    if schedule is None:
+        return None
+    batches = len(list(context.processes.deal(split_batches(np.arange(context.n), settings.batch_size))))
+    steps = context.epochs * math.ceil(batches / settings.accumulate)
+    return lambda done: rate_of_function(schedule, min(steps - 1, int(done * steps + 1e-6)), steps)
 
 
 class _Totals:
@@ -233,9 +283,11 @@ def _batches(context: Context, selection: Selection, rounds: list[NDArray[np.int
     if not held:
         yield from (None for _ in mine)
         return
+    # Of a dataset the partners for mixing are read with the batch, by the same workers.
+    partners = selection.partners if context.train.kind == "dataset" else None
     inputs = walk(
         context.train,
-        [selection.indices[rows] for rows in held],
+        [_with_partners(selection.indices[rows], partners, rows) for rows in held],
         augment=context.augment,
         generator=context.torch_rng("augment"),
         device=context.device,
@@ -244,16 +296,28 @@ def _batches(context: Context, selection: Selection, rounds: list[NDArray[np.int
     )
     for rows, (x, index) in zip(held, inputs, strict=True):
         weight = None if selection.weights is None else context.tensor(selection.weights[rows], torch.float32)
-        yield Batch(x, context.tensor(context.labels[index]), index, rows, weight)
+        n, partner_x = len(rows), None
+        if partners is not None:
+            x, partner_x = slice_batch(x, 0, n), slice_batch(x, n, 2 * n)
+        yield Batch(x, context.tensor(context.labels[index[:n]]), index[:n], rows, weight, partner_x=partner_x)
     if len(held) < len(mine):
         yield None
 
 
-def _step(context: Context, method: Method, state: RunState, batch: Batch | None) -> tuple[list[Output], list[Tensor]]:
+def _with_partners(
+    index: NDArray[np.int64], partners: NDArray[np.int64] | None, rows: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    return index if partners is None else np.concatenate([index, partners[rows]])
+
+
+def _step(
+    context: Context, method: Method, state: RunState, batch: Batch | None, part: _Part
+) -> tuple[list[Output], list[Tensor]]:
     """One step of every network that has a loss in any process; where none has one nothing at all is changed.
 
     A process without a loss, or without a batch, takes part with a loss of zero, and the mean is over the processes
-    that have one. Returns the outputs, and the losses of ours, all of it without a way back.
+    that have one. Of several batches of one step each counts as many examples as it has, and the last makes the step.
+    Returns the outputs, and the losses of ours, all of it without a way back.
     """
     processes, networks = context.processes, context.networks[: context.active]
     outputs: list[Output] = []
@@ -266,22 +330,25 @@ def _step(context: Context, method: Method, state: RunState, batch: Batch | None
         outputs = [Output(_zero_loss_forward(context, network)) for network in networks]
     having = processes.sums([loss is not None for loss in losses])
     for i, (network, optimizer, loss) in enumerate(zip(networks, state.optimizers, losses, strict=True)):
-        if not having[i]:
+        if having[i]:
+            if loss is not None:
+                context.cost.spend(backward=len(outputs[i].logits))
+            else:
+                loss = outputs[i].logits.sum() * 0.0
+            if not loss.requires_grad:
+                raise InputError(
+                    "the loss does not depend on any weight of the model: let forward return logits as it has computed "
+                    "them, without detach or no_grad",
+                    code="no-gradient",
+                )
+            # The wrapper divides by all processes, also by those without a loss.
+            processes.accelerator.backward(loss * (processes.count / having[i]) * part.share)
+            if i == 0:
+                processes.average_gradients(state.extra)
+            state.waiting.add(i)
+        if not part.last or i not in state.waiting:
             continue
-        if loss is not None:
-            context.cost.spend(backward=len(outputs[i].logits))
-        else:
-            loss = outputs[i].logits.sum() * 0.0
-        if not loss.requires_grad:
-            raise InputError(
-                "the loss does not depend on any weight of the model: let forward return logits as it has computed "
-                "them, without detach or no_grad",
-                code="no-gradient",
-            )
-        # The wrapper divides by all processes, also by those without a loss.
-        processes.accelerator.backward(loss * (processes.count / having[i]))
-        if i == 0:
-            processes.average_gradients(state.extra)
+        state.waiting.discard(i)
         if context.settings.clip_norm is not None:
             processes.accelerator.unscale_gradients(optimizer)
             nn.utils.clip_grad_norm_(network.parameters(), context.settings.clip_norm)
@@ -321,6 +388,14 @@ def _forward(context: Context, method: Method, batch: Batch) -> list[Output]:
                 code="batch-of-one",
             ) from None
         raise
+    except RuntimeError as error:
+        if "find_unused_parameters" in str(error):
+            raise InputError(
+                "the model has weights that had no part in the loss of a step, which several processes have to know: "
+                "set find_unused_parameters=True",
+                code="unused-parameters",
+            ) from None
+        raise
     return found
 
 
@@ -338,6 +413,8 @@ def _likely_reason(context: Context, batch: Batch, step: int, loss: float) -> st
 def enough(context: Context, state: RunState) -> bool:
     """Whether the run ends here: its passes are used up, or it is to stop after this epoch."""
     settings = context.experiment
+    if state.stopped:
+        return True
     if spent(context):
         log.info("stopped after %d passes on examples", context.cost.passes)
         return True

@@ -25,6 +25,7 @@ epoch, without `begin_stage`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -34,7 +35,6 @@ from pydantic import BaseModel, ConfigDict
 
 from crust.training.distributed import Tally
 from crust.training.learning_rate import warmup_factor
-from crust.training.losses import cross_entropy, soft_cross_entropy
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -67,6 +67,7 @@ class Batch:
     rows: NDArray[np.int64]  # positions in the epoch's selection
     weight: Tensor | None = None  # multiplies each loss
     target: Tensor | None = None  # soft labels, where they are not one-hot
+    partner_x: Any = None  # inputs of the partners for mixing, where those were read with the batch
     inputs: list[Any] | None = None  # inputs for each network, where they differ; None for one: nothing for it
     extra: dict[str, Any] = field(default_factory=dict)  # from `prepare` to `losses`
 
@@ -123,14 +124,31 @@ class Stage:
             own["nesterov"] = False
         return experiment.model_copy(update=own)
 
-    def rate_at(self, epoch: int, settings: TrainSettings, part: float = 0.0, steps: int | None = None) -> float:
-        """The learning rate of an epoch of this stage, or within it."""
+    def rate_at(
+        self,
+        epoch: int,
+        settings: TrainSettings,
+        part: float = 0.0,
+        steps: int | None = None,
+        own: Callable[[float], float] | None = None,
+    ) -> float:
+        """The learning rate of an epoch of this stage, or within it.
+
+        Args:
+            epoch: counted from 0.
+            settings: of the stage.
+            part: how much of the epoch is done.
+            steps: how many of the stage are done.
+            own: a schedule of the user's own, by how much of the stage is done.
+        """
         if self.factors is not None:
             passed = [factor for share, factor in self.factors if epoch >= round(share * settings.epochs)]
             return settings.learning_rate * (passed[-1] if passed else 1.0)
         if not self.schedule:
             return settings.learning_rate
         rise = 1.0 if steps is None else warmup_factor(steps, settings.warmup_steps)
+        if own is not None:
+            return settings.learning_rate * own((epoch + part) / settings.epochs) * rise
         return settings.rate_at(epoch, settings.epochs, part) * rise
 
 
@@ -181,10 +199,16 @@ class Method:
         return batch
 
     def losses(self, outputs: list[Output], batch: Batch, context: Context) -> list[Tensor | None]:
-        """One a network, or None where it takes no step; here the (weighted) cross-entropy, also of soft labels."""
-        if batch.target is None:
-            return [cross_entropy(output.logits, batch.y, batch.weight) for output in outputs]
-        return [soft_cross_entropy(output.logits, batch.target, batch.weight) for output in outputs]
+        """One a network, or None where it takes no step; here the (weighted) cross-entropy, also of soft labels.
+
+        Or what the user has set in its place: a method with a loss of its own does not take that.
+        """
+        return [context.objective(output.logits, batch, context.classes) for output in outputs]
+
+    @classmethod
+    def takes_loss(cls) -> bool:
+        """Whether a loss of the user's own can be in the place of this method's."""
+        return cls.losses is Method.losses
 
     def end_epoch(self, context: Context) -> None:
         """After the last batch: the moment to gather what batches have left, before everything is saved."""

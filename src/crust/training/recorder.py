@@ -107,12 +107,24 @@ class Recorder:
         line |= evaluated.metrics | self._watch(evaluated)
         if spent(context):  # by now: a pass over the training set may have used up what was left
             line["stopped"] = "passes"
+        elif self.state.out_of_patience(context.settings):
+            line["stopped"] = "patience"
         line["seconds"] = self._seconds()
         line["passes"] = {"forward": context.cost.forward, "backward": context.cost.backward}
         self.history.append(line)
         self.save()
+        stop = False
         if self.report is not None and context.processes.first:
-            self.report(line)
+            try:
+                self.report(line)
+            except StopIteration:  # whoever listens has had enough
+                stop = True
+        self.state.stopped = any(context.processes.gather(stop))
+
+    def look(self, evaluated: EpochEvaluation) -> None:
+        """What the audit goes by, where a run ends of which it has seen nothing just now."""
+        self._watch(evaluated)
+        self.save()
 
     def _watch(self, evaluated: EpochEvaluation) -> dict[str, float]:
         """Count the pass over the training set, and over those held out, for the audit."""

@@ -6,7 +6,7 @@ What changes while a run goes on, beside the networks: optimizers, the kept mode
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from crust._util.foreign import cannot_read
+from crust.errors import InputError
 from crust.training.context import Context
 from crust.training.method import Method, Stage
 from crust.training.settings import TrainSettings
@@ -60,8 +62,12 @@ class RunState:
         self.steps = 0  # of the stage
         self.optimizers: list[torch.optim.Optimizer] = []
         self.extra: list[Tensor] = []  # the method's own tensors in the first optimizer
+        self.own_shares: list[list[float]] = []  # of the groups of an optimizer of the user's: rate over the settings'
+        self.stopped = False  # by whoever listens to the history
+        self.waiting: set[int] = set()  # optimizers with gradients of a step that is not full
         self.best_score = -math.inf
         self.best_epoch = -1
+        self.better_epoch = 0  # when it was last better than before, where `patience` asks
         self.best: dict[str, Tensor] | None = None
         self.average: dict[str, Tensor] | None = None  # of the first network's weights, where `ema` is set
         self.averaged_steps = 0
@@ -80,6 +86,7 @@ class RunState:
             context.stage, context.settings = self.stage, stage.settings(context.experiment)
             context.epochs = context.settings.epochs
             context.active = stage.networks or len(context.networks)
+            context.own_optimizer = context.functions.optimizer if stage.optimizer is None else None
         return found
 
     # ------------------------------------------------------------ optimizers
@@ -89,21 +96,38 @@ class RunState:
 
         The average of the weights begins anew with them.
         """
-        self.optimizers, self.extra = [], extra
+        self.optimizers, self.extra, self.own_shares = [], extra, []
         self.average, self.averaged_steps = None, 0
         if context.settings.ema is not None:
             self.average = _copied(context.processes.bare(context.networks[0]))
         for i, network in enumerate(context.networks[: context.active]):
-            groups: list[dict[str, Any]] = [{"params": [p for p in network.parameters() if p.requires_grad]}]
+            if context.own_optimizer is not None:
+                optimizer = _made_by(context.own_optimizer, context.processes.bare(network))
+                own = [float(group["lr"]) / context.settings.learning_rate for group in optimizer.param_groups]
+                self.own_shares.append(own)
+            else:
+                groups = [{"params": [p for p in network.parameters() if p.requires_grad]}]
+                optimizer = _optimizer(groups, context.settings)
             if i == 0 and extra:
-                groups.append({"params": extra, "weight_decay": 0.0})
-            self.optimizers.append(context.processes.prepare(_optimizer(groups, context.settings)))
+                own_rate = {"lr": context.settings.learning_rate} if context.own_optimizer is not None else {}
+                optimizer.add_param_group({"params": extra, "weight_decay": 0.0, **own_rate})
+            self.optimizers.append(context.processes.prepare(optimizer))
 
     def set_rate(self, rate: float, extra: float | None = None) -> None:
-        """The learning rate of the networks, and that of the method's own tensors where it has another."""
+        """The learning rate of the networks, and that of the method's own tensors where it has another.
+
+        Groups of an optimizer that the user has made keep their proportions.
+        """
         for i, optimizer in enumerate(self.optimizers):
-            for number, group in enumerate(optimizer.param_groups):
-                group["lr"] = extra if extra is not None and i == 0 and number == 1 else rate
+            groups, mine = optimizer.param_groups, i == 0 and bool(self.extra)
+            for number, group in enumerate(groups[: len(groups) - mine]):
+                group["lr"] = rate * self.own_shares[i][number] if self.own_shares else rate
+            if mine:
+                groups[-1]["lr"] = rate if extra is None else extra
+
+    def rate_shown(self, rate: float) -> float:
+        """What a rate means to the first group of the first optimizer."""
+        return rate * self.own_shares[0][0] if self.own_shares else rate
 
     # ------------------------------------------------------------ the model that is kept
 
@@ -135,6 +159,8 @@ class RunState:
 
     def consider(self, network: nn.Module, score: float) -> None:
         """Keep the weights if they are better than those kept; of equals the later ones."""
+        if score > self.best_score:
+            self.better_epoch = self.epochs_done
         if score >= self.best_score:
             self.best_score, self.best_epoch = score, self.epochs_done
             self.best = _copied(network)
@@ -145,7 +171,11 @@ class RunState:
 
     def forget_best(self) -> None:
         """A new stage has its own measure."""
-        self.best_score = -math.inf
+        self.best_score, self.better_epoch = -math.inf, self.epochs_done
+
+    def out_of_patience(self, settings: TrainSettings) -> bool:
+        """Whether nothing has become better for as many epochs as were to be waited."""
+        return settings.patience is not None and self.epochs_done - self.better_epoch >= settings.patience
 
     # ------------------------------------------------------------ saving
 
@@ -158,6 +188,7 @@ class RunState:
             "steps": self.steps,
             "best_score": self.best_score if math.isfinite(self.best_score) else None,
             "best_epoch": self.best_epoch,
+            "better_epoch": self.better_epoch,
             "best": self.best,
             "average": self.average,
             "averaged_steps": self.averaged_steps,
@@ -173,6 +204,7 @@ class RunState:
         score = state["best_score"]
         self.best_score = -math.inf if score is None else score
         self.best_epoch, self.best = state["best_epoch"], state["best"]
+        self.better_epoch = state.get("better_epoch", state["best_epoch"])
         if self.plan.estimator is not None:
             self.plan.estimator.load_state(state["estimator"])
         found = self.enter(context)
@@ -201,6 +233,27 @@ def _fill(network: nn.Module, values: dict[str, Tensor]) -> None:
     with torch.no_grad():
         for name, value in network.state_dict().items():
             value.copy_(values[name])
+
+
+def _made_by(function: Callable[[nn.Module], torch.optim.Optimizer], network: nn.Module) -> torch.optim.Optimizer:
+    """The optimizer that the user's function makes for a network."""
+    try:
+        found = function(network)
+    except Exception as error:
+        raise cannot_read("the optimizer that the function given as optimizer makes", error) from error
+    if not isinstance(found, torch.optim.Optimizer):
+        raise InputError(
+            f"the function given as optimizer makes a {type(found).__name__}: let it make one of torch.optim",
+            code="not-an-optimizer",
+        )
+    mine = {id(weight) for weight in network.parameters()}
+    if any(id(weight) not in mine for group in found.param_groups for weight in group["params"]):
+        raise InputError(
+            "the optimizer holds weights of another network: take them from the network that the function is called "
+            "with, which is a copy of yours",
+            code="other-network",
+        )
+    return found
 
 
 def _optimizer(groups: list[dict[str, Any]], settings: TrainSettings) -> torch.optim.Optimizer:

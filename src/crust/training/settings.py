@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from crust.errors import InputError, choices
+from crust.errors import InputError
 from crust.training.learning_rate import Schedule, schedule_factor
 
 # Names in other tools, and ours.
@@ -15,8 +16,22 @@ SYNONYMS = {
     "lr_scheduler": "schedule", "num_epochs": "epochs", "num_train_epochs": "epochs", "max_epochs": "epochs",
     "n_epochs": "epochs", "wd": "weight_decay", "bs": "batch_size", "optim": "optimizer", "coreset": "fraction",
     "share": "fraction", "amp": "mixed_precision", "fp16": "mixed_precision", "bf16": "mixed_precision",
-    "gpu": "device", "cuda": "device", "random_state": "seed",
+    "gpu": "device", "cuda": "device", "random_state": "seed", "gradient_accumulation_steps": "accumulate",
+    "accumulate_grad_batches": "accumulate", "label_smoothing_factor": "label_smoothing", "criterion": "loss",
+    "loss_fn": "loss", "compute_loss_func": "loss", "class_weights": "class_weight", "early_stopping": "patience",
+    "early_stopping_patience": "patience", "data_collator": "collate_fn", "collator": "collate_fn",
+    "lr_scheduler_type": "schedule", "per_device_train_batch_size": "batch_size", "per_device_eval_batch_size":
+    "eval_batch_size", "val_batch_size": "eval_batch_size", "gradient_clip_val": "clip_norm", "precision":
+    "mixed_precision", "train_batch_size": "batch_size", "ddp_find_unused_parameters": "find_unused_parameters",
+    "callbacks": "on_epoch_end", "log_with": "trackers", "report_to": "trackers", "output_dir": "run_dir",
+    "eval_dataset": "val_set", "eval_set": "val_set", "val_dataset": "val_set", "validation_split": "validation",
+    "validation_data": "val_set", "test_dataset": "test_set", "resume_from_checkpoint": "resume", "verbose": "progress",
+    "warmup_epochs": "select_after",
 }  # fmt: skip
+ARGUMENTS = frozenset(
+    ("loss", "logits", "collate_fn", "on_epoch_end", "trackers", "run_dir", "val_set", "validation", "test_set",
+     "resume", "progress")
+)  # of `crust.fit`  # fmt: skip
 
 
 class TrainSettings(BaseModel):
@@ -49,6 +64,14 @@ class TrainSettings(BaseModel):
     )
     drop_factor: float = Field(0.1, gt=0, le=1, description="what the rate is multiplied by at a milestone")
     clip_norm: float | None = Field(None, gt=0, description="largest norm of a step's gradient")
+    accumulate: int = Field(1, ge=1, description="batches whose gradients make one step together")
+    label_smoothing: float = Field(0.0, ge=0, lt=1, description="share of a label that is spread over all classes")
+    class_weight: Literal["balanced"] | tuple[float, ...] | None = Field(
+        None, description="what examples count by their given label: balanced (rare ones more), or a number a class"
+    )
+    patience: int | None = Field(
+        None, ge=1, description="end a stage after so many epochs without a better model; null: go to its end"
+    )
     ema: float | None = Field(
         None, gt=0, lt=1, description="share of the averaged weights that a step leaves; null: no averaging"
     )
@@ -73,6 +96,9 @@ class TrainSettings(BaseModel):
     top: int | None = Field(
         None, ge=2, description="also count an example as right whose class is among the first so many"
     )
+    find_unused_parameters: bool = Field(
+        False, description="for several processes: the model has weights that are not used in every step"
+    )
     max_passes: float | None = Field(None, gt=0, description="stop when that many examples went forward or backward")
     stop_after: int | None = Field(None, ge=1, description="stop after this epoch, to be resumed")
     keep_every: int | None = Field(
@@ -85,6 +111,13 @@ class TrainSettings(BaseModel):
         if any(not 0 < one <= 1 for one in milestones):
             raise ValueError("milestones are shares of the epochs, between 0 and 1")
         return tuple(sorted(milestones))
+
+    @field_validator("class_weight")
+    @classmethod
+    def _counts(cls, weights: Any) -> Any:
+        if isinstance(weights, tuple) and not (all(0 <= one < float("inf") for one in weights) and any(weights)):
+            raise ValueError("weights are numbers from 0 on, not all of them 0")
+        return weights
 
     def rate_at(self, epoch: int, epochs: int, part: float = 0.0) -> float:
         """The learning rate in an epoch (counted from 0) of which some part is done, without the warm-up."""
@@ -113,9 +146,15 @@ def split_settings(settings: dict[str, Any], method: type[BaseModel]) -> tuple[T
     ours, theirs = set(TrainSettings.model_fields), set(method.model_fields)
     for name in settings:
         if name not in ours | theirs:
-            if SYNONYMS.get(name) in ours | theirs:
+            if SYNONYMS.get(name) in ours | theirs | ARGUMENTS:
                 raise InputError(f"unknown setting {name!r}: it is {SYNONYMS[name]} here", code="unknown-setting")
-            choices(name, sorted(ours | theirs), "setting")
+            nearest = difflib.get_close_matches(str(name).lower(), sorted(ours | theirs), n=3, cutoff=0.5)
+            if nearest:
+                hint = ", ".join(map(repr, nearest[:-1])) + " or " * (len(nearest) > 1) + repr(nearest[-1])
+                raise InputError(f"unknown setting {name!r}: did you mean {hint}?", code="unknown-setting")
+            raise InputError(
+                f"unknown setting {name!r}: there are {', '.join(sorted(ours | theirs))}", code="unknown-setting"
+            )
     return (
         checked(TrainSettings, {name: value for name, value in settings.items() if name in ours - theirs}),
         checked(method, {name: value for name, value in settings.items() if name in theirs}),

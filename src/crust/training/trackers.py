@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,42 @@ from crust.errors import InputError, MissingPackage, choices
 from crust.training.distributed import Processes
 
 PROJECT = "crust"
+
+
+@dataclass(frozen=True)
+class TrackerOptions:
+    """Which trackers a run tells, and what each of them is begun with.
+
+    Example:
+        >>> TrackerOptions.of({"wandb": {"project": "sorting", "name": "first"}, "tensorboard": {}})
+        TrackerOptions(names=['wandb', 'tensorboard'], begin={'wandb': {'name': 'first'}}, project='sorting')
+    """
+
+    names: list[str]
+    begin: dict[str, dict[str, Any]]
+    project: str | None = None  # None: ours
+
+    @classmethod
+    def of(cls, trackers: Sequence[str] | Mapping[str, Any]) -> TrackerOptions:
+        """From what the user gave: names, or names with options; `project` is one of those."""
+        if not isinstance(trackers, Mapping):
+            return cls(list(trackers) if is_sequence(trackers) else trackers, {})  # type: ignore[arg-type]
+        begin, projects = {}, []
+        for name, given in trackers.items():
+            if not isinstance(given, Mapping):
+                raise InputError(
+                    f"the options of the tracker {name} are {given!r:.100}: give a dict, such as "
+                    '{"project": "sorting"}',
+                    code="tracker-options",
+                )
+            begin[str(name)] = {key: value for key, value in given.items() if key != "project"}
+            projects += [str(given[key]) for key in given if key == "project"]
+        if len(set(projects)) > 1:
+            raise InputError(
+                f"trackers have the projects {', '.join(projects)}: give all of a run the same", code="tracker-options"
+            )
+        told = {name: options for name, options in begin.items() if options}
+        return cls([str(name) for name in trackers], told, projects[0] if projects else None)
 
 
 def check_trackers(names: Sequence[str], folder: Path | None) -> None:
@@ -45,22 +82,27 @@ class Tracking(AbstractContextManager["Tracking"]):
     def __init__(
         self,
         processes: Processes,
-        names: Sequence[str],
+        options: TrackerOptions,
         config: dict[str, Any],
         then: Iterable[Callable[[dict[str, Any]], None]] = (),
     ):
-        self.accelerator, self.names, self.config, self.then = processes.accelerator, list(names), config, list(then)
+        self.accelerator, self.names, self.options = processes.accelerator, options.names, options
+        self.config, self.then = config, list(then)
         self.started = False
 
     def begin(self, lines: Iterable[dict[str, Any]]) -> None:
         """Start, with what the history of the run holds already."""
         if not self.names:
             return
+        project, begin = self.options.project or PROJECT, dict(self.options.begin)
+        if "mlflow" in self.names and (experiment := _active_mlflow()) is not None:
+            begin["mlflow"] = {"nested_run": True, **begin.get("mlflow", {})}
+            project = self.options.project or experiment
         try:
             if "tensorboard" in self.names and self.accelerator.is_main_process:  # it will be told all of it again
-                for file in Path(str(self.accelerator.logging_dir), PROJECT).rglob("events.out.tfevents.*"):
+                for file in Path(str(self.accelerator.logging_dir), project).rglob("events.out.tfevents.*"):
                     file.unlink()
-            self.accelerator.init_trackers(PROJECT, config=plain(self.config))
+            self.accelerator.init_trackers(project, config=plain(self.config), init_kwargs=begin)
         except Exception as error:  # packages of others: no account, no connection, no space
             reason = next(iter(str(error).splitlines()), type(error).__name__).rstrip(". ")
             raise InputError(
@@ -84,6 +126,14 @@ class Tracking(AbstractContextManager["Tracking"]):
     def __exit__(self, *_: object) -> None:
         for tracker in self.accelerator.trackers if self.started else []:  # end_training would end the processes too
             tracker.finish()
+
+
+def _active_mlflow() -> str | None:
+    """The experiment of the run of MLflow that goes on around us, of which ours becomes a part; None: there is none."""
+    import mlflow
+
+    active = mlflow.active_run()
+    return None if active is None else str(mlflow.get_experiment(active.info.experiment_id).name)
 
 
 def numbers(line: dict[str, Any], prefix: str = "") -> dict[str, float]:
