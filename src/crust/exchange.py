@@ -9,15 +9,18 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import numpy as np
 
 from crust._util.atomic_write import write_atomic
+from crust._util.foreign import as_array, cannot_read, check_text, is_sequence
+from crust._util.foreign_files import LONGEST, parse_json, path_of, read_file
 from crust._util.output_files import write_table
 from crust.audit.audit_tables import as_audit, classes_of
-from crust.errors import InputError
+from crust.errors import InputError, choices
 from crust.report.payload import worst_first
 
 if TYPE_CHECKING:
@@ -92,7 +95,12 @@ def to_cleanlab(audit: pd.DataFrame, classes: Sequence[Any] | None = None) -> pd
 
     from crust.data.labels import column_codes
 
+    audit = _any_audit(audit)
+    if not (classes is None or is_sequence(classes)):
+        raise InputError(f"classes are a {type(classes).__name__}: give a list of names", code="classes-type")
     names = classes_of(audit) if classes is None else list(classes)
+    if len({str(name) for name in names}) < len(names):
+        raise InputError("the classes name one twice: name each once", code="classes-type")
     columns: dict[str, Any] = {name: audit[name].to_numpy() for name in ("is_label_issue", "label_quality")}
     columns |= {name: column_codes(audit[name], names, name) for name in ("given_label", "predicted_label")}
     return pd.DataFrame(columns, index=audit["index"].to_numpy()).sort_index()
@@ -113,7 +121,10 @@ def from_cleanlab(found: Any, labels: Any = None, pred_probs: Any = None) -> pd.
         [False, True, False]
     """
     if hasattr(found, "get_issues"):
-        found = found.get_issues("label")
+        try:
+            found = found.get_issues("label")
+        except Exception as error:  # of another package
+            raise cannot_read("the issues of cleanlab", error) from error
     if hasattr(found, "iloc") and hasattr(found, "columns"):
         return as_audit(found, "the table of cleanlab")[0]
     if labels is None or pred_probs is None:
@@ -124,7 +135,11 @@ def from_cleanlab(found: Any, labels: Any = None, pred_probs: Any = None) -> pd.
     from crust.audit import find_label_issues
 
     table = find_label_issues(labels, pred_probs)
-    listed = np.asarray(found)
+    listed = as_array(found, "the issues")
+    if listed.ndim != 1 or (listed.dtype.kind not in "biu" and listed.size):
+        raise InputError(
+            f"the issues have shape {listed.shape} of {listed.dtype}: give a mask, or positions", code="index-type"
+        )
     if listed.dtype == bool:
         if listed.shape != (len(table),):
             raise InputError(
@@ -133,8 +148,9 @@ def from_cleanlab(found: Any, labels: Any = None, pred_probs: Any = None) -> pd.
             )
         return table.assign(is_label_issue=listed)
     if listed.size and (listed.min() < 0 or listed.max() >= len(table)):
+        worst = listed.min() if listed.min() < 0 else listed.max()
         raise InputError(
-            f"position {listed.max()} is none of the {len(table)} labels: give the labels it was made from",
+            f"position {worst} is none of the {len(table)} labels: give the labels it was made from",
             code="unknown-example",
         )
     return table.assign(is_label_issue=np.isin(np.arange(len(table)), listed))
@@ -162,7 +178,7 @@ def to_label_studio(
         (4, {'choices': ['dog']})
     """
     tasks = []
-    for row in worst_first(audit).to_dict("records"):
+    for row in worst_first(_any_audit(audit)).to_dict("records"):
         kind, shown = _shown(row, looks)
         if kind == "image":
             shown = image_prefix + quote(str(row.get("id", "")) or Path(shown).name)
@@ -194,10 +210,13 @@ def label_studio_config(classes: Sequence[Any], kind: str = "text") -> str:
     """
     from markupsafe import escape
 
-    tag = {"text": "Text", "image": "Image", "row": "Table"}[kind]
-    choices = "\n".join(f'    <Choice value="{escape(str(name))}"/>' for name in classes)
+    tags = {"text": "Text", "image": "Image", "row": "Table"}
+    tag = tags[choices(kind, tags, "kind")]
+    if not is_sequence(classes) or not len(classes):
+        raise InputError("there are no classes to choose from: give their names", code="classes-type")
+    listed = "\n".join(f'    <Choice value="{escape(str(name))}"/>' for name in classes)
     head = f'  <{tag} name="{kind}" value="${kind}"/>'
-    inner = f'  <Choices name="label" toName="{kind}" choice="single" showInline="true">\n{choices}\n  </Choices>'
+    inner = f'  <Choices name="label" toName="{kind}" choice="single" showInline="true">\n{listed}\n  </Choices>'
     return f"<View>\n{head}\n{inner}\n</View>"
 
 
@@ -213,21 +232,21 @@ def from_label_studio(export: str | Path | Sequence[Mapping[str, Any]]) -> pd.Da
         >>> from_label_studio(done)[["index", "corrected"]].values.tolist()
         [[4, 'dog']]
     """
-    found = []
+    found, what = [], "the export of Label Studio"
     for task in _listed(export, "an export of Label Studio"):
         data = task["data"] if isinstance(task.get("data"), Mapping) else task
         if "annotations" in task:
             chosen = [
-                str(name)
-                for one in task["annotations"]
+                name
+                for one in _json_objects(task["annotations"], what)
                 if not one.get("was_cancelled")
-                for result in one.get("result", [])
+                for result in _json_objects(one.get("result"), what)
                 if result.get("type") == "choices" and result.get("from_name", "label") == "label"
-                for name in result.get("value", {}).get("choices", [])
+                for name in _chosen_names(_json_object(result.get("value"), what).get("choices"), what)
             ]
         else:  # JSON-MIN: one annotation a task, flat
             label = task.get("label", task.get("choice"))
-            chosen = [str(label)] if isinstance(label, str | int) else []
+            chosen = _chosen_names(label.get("choices") if isinstance(label, Mapping) else label, what)
         found.append((data, chosen))
     return _corrections(found, "the export of Label Studio")
 
@@ -251,7 +270,7 @@ def to_argilla(audit: pd.DataFrame, looks: Looks | None = None, question: str = 
         ({'label': {'value': 'dog', 'score': 0.8, 'agent': 'crust'}}, 'cat')
     """
     records = []
-    for row in worst_first(audit).to_dict("records"):
+    for row in worst_first(_any_audit(audit)).to_dict("records"):
         kind, shown = _shown(row, looks)
         fields = {str(name): str(value) for name, value in shown.items()} if kind == "row" else {kind: str(shown)}
         metadata = {INDEX: int(row["index"]), "given_label": str(row["given_label"])}
@@ -278,11 +297,12 @@ def from_argilla(records: Any, question: str = "label") -> pd.DataFrame:
         >>> from_argilla(done)[["index", "corrected"]].values.tolist()
         [[4, 'dog']]
     """
-    found = []
+    found, what = [], "the records of Argilla"
     for record in _listed(records, "records of Argilla"):
-        answers = (record.get("responses") or {}).get(question) or []
-        chosen = [str(one["value"]) for one in answers if one.get("value") is not None]
-        found.append(({**(record.get("metadata") or {}), ID: record.get("id")}, chosen))
+        answers = _json_objects(_json_object(record.get("responses"), what).get(question), what)
+        given = [one.get("value") for one in answers if one.get("status") != "discarded"]
+        chosen = [name for value in given for name in _chosen_names(value, what)]
+        found.append(({**_json_object(record.get("metadata"), what), ID: record.get("id")}, chosen))
     return _corrections(found, "the records of Argilla")
 
 
@@ -301,6 +321,7 @@ def to_fiftyone(audit: pd.DataFrame) -> dict[str, Any]:
         >>> to_fiftyone(pd.DataFrame({"index": [4], "id": ["cat/a.png"], **columns}))["labels"]["cat/a"]["label"]
         'cat'
     """
+    audit = _any_audit(audit)
     if "id" not in audit:
         raise InputError("the audit has no column id that would name the images: FiftyOne needs it", code="missing-ids")
     labels = {}
@@ -332,16 +353,17 @@ def from_fiftyone(export: str | Path | Mapping[str, Any]) -> pd.DataFrame:
         raise InputError(
             "this is no labels.json of FiftyOne: export a FiftyOneImageClassificationDataset", code="file-type"
         )
-    classes, rows = found.get("classes") or [], []
+    what = "the export of FiftyOne"
+    classes, rows = _chosen_names(found.get("classes"), what), []
     for name, target in found["labels"].items():
         attributes: Mapping[str, Any] = {}
         if isinstance(target, Mapping):
-            attributes, target = target.get("attributes") or {}, target.get("label")
-        if isinstance(target, int) and 0 <= target < len(classes):
+            attributes, target = _json_object(target.get("attributes"), what), target.get("label")
+        if isinstance(target, int) and not isinstance(target, bool) and 0 <= target < len(classes):
             target = classes[target]
         about = {INDEX: attributes[INDEX]} if INDEX in attributes else {ID: name}
-        rows.append((about, [] if target is None else [str(target)]))
-    return _corrections(rows, "the export of FiftyOne")
+        rows.append((about, _chosen_names(target, what)))
+    return _corrections(rows, what)
 
 
 # ------------------------------------------------------------ shared
@@ -367,6 +389,43 @@ def read_annotations(path: str | Path) -> pd.DataFrame:
     )
 
 
+def _any_audit(audit: pd.DataFrame) -> pd.DataFrame:
+    """Any table of label issues, in our words."""
+    return as_audit(audit, "the audit")[0]
+
+
+def _json_objects(values: Any, what: str) -> list[Mapping[str, Any]]:
+    """A list of JSON objects, or nothing."""
+    if values is None:
+        return []
+    if not isinstance(values, list | tuple) or not all(isinstance(one, Mapping) for one in values):
+        raise _unlike(values, what)
+    return list(values)
+
+
+def _json_object(value: Any, what: str) -> Mapping[str, Any]:
+    """A JSON object, or an empty one."""
+    if value is not None and not isinstance(value, Mapping):
+        raise _unlike(value, what)
+    return value or {}
+
+
+def _chosen_names(value: Any, what: str) -> list[str]:
+    """Names of classes: one, several or none."""
+    values = [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
+    if not all(isinstance(one, str | int | float) for one in values):
+        raise _unlike(value, what)
+    check_text(values, what)
+    return [str(one) for one in values]
+
+
+def _unlike(value: Any, what: str) -> InputError:
+    return InputError(
+        f"{what} holds {value!r:.{LONGEST}} where it usually has something else: export it once more as JSON",
+        code="file-type",
+    )
+
+
 def _corrections(found: Sequence[tuple[Mapping[str, Any], list[str]]], what: str) -> pd.DataFrame:
     """One row an example that is annotated with one label."""
     import pandas as pd
@@ -385,11 +444,19 @@ def _corrections(found: Sequence[tuple[Mapping[str, Any], list[str]]], what: str
                 f"{what} does not say which examples it is about: it has no {INDEX}, so begin with what crust wrote",
                 code="unknown-example",
             )
-        rows.append({"index": index, "id": name, "corrected": chosen[0]})
+        for value, kinds in ((index, (int, float, NoneType)), (name, (str, int, float, NoneType))):
+            if not isinstance(value, kinds):
+                raise _unlike(value, what)
+        rows.append({"index": index, "id": None if name is None else str(name), "corrected": chosen[0]})
     if apart:
         log.warning("%d annotations of %s do not agree with each other and are left out", apart, what)
-    table = pd.DataFrame(rows, columns=["index", "id", "corrected"])
-    return table.drop(columns=["id"] if table["index"].notna().all() else ["index"])
+    check_text([row["id"] for row in rows], f"the ids in {what}")
+    columns = {name: pd.Series([row[name] for row in rows], dtype=object) for name in ("index", "id", "corrected")}
+    if all(row["index"] is not None for row in rows):
+        del columns["id"]
+    elif all(row["index"] is None for row in rows):
+        del columns["index"]
+    return pd.DataFrame(columns)
 
 
 def _shown(row: Mapping[str, Any], looks: Looks | None) -> tuple[str, Any]:
@@ -416,18 +483,21 @@ def _listed(source: Any, what: str) -> list[Mapping[str, Any]]:
     found = _json(source, what) if isinstance(source, str | Path) else source
     if isinstance(found, Mapping | str) or not hasattr(found, "__iter__"):
         raise InputError(f"this is not {what}, which is a list: export it as JSON", code="file-type")
-    rows = [one.to_dict() if hasattr(one, "to_dict") else one for one in found]
+    try:
+        rows = [one.to_dict() if hasattr(one, "to_dict") else one for one in found]
+    except Exception as error:  # of another package
+        raise cannot_read(what, error) from error
     if not all(isinstance(one, Mapping) for one in rows):
         raise InputError(f"this is not {what}, which is a list of objects: export it as JSON", code="file-type")
     return rows
 
 
 def _json(path: str | Path, what: str) -> Any:
-    place = Path(path)
+    place = path_of(path, what)
     place = place / "labels.json" if place.is_dir() else place
     try:
-        return json.loads(place.read_text(encoding="utf-8"))
+        return parse_json(read_file(place).decode())
     except OSError as error:
         raise InputError(f"cannot read {place}: {(error.strerror or str(error)).lower()}", code="cannot-read") from None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise InputError(f"{place} is no JSON: {what} was expected", code="file-type") from None

@@ -7,12 +7,12 @@ Trainer is planned by it. What a method gives a weight is visited that often, so
 from __future__ import annotations
 
 import copy
-import json
 import math
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -23,9 +23,8 @@ from torch import Tensor, nn
 from torch.utils.data import Sampler, default_collate
 
 from crust._util import seeding
-from crust._util.foreign import is_sequence, whole_number
+from crust._util.foreign import as_typed, is_sequence, whole_number
 from crust._util.torch_modules import (
-    LABELS,
     check_network,
     check_outputs,
     device_of,
@@ -44,13 +43,14 @@ from crust.gradients import GradientPass
 from crust.methods.crust import Crust
 from crust.runs.audit_source import AuditSource, open_audit
 from crust.runs.review_session import review_labels
-from crust.training import checkpoint, coreset_rules, noise_estimation
+from crust.training import coreset_rules, noise_estimation, sampler_state
 from crust.training.context import Context
 from crust.training.distributed import Processes
 from crust.training.evaluation import EpochEvaluation
 from crust.training.loop import clock
-from crust.training.losses import mix, one_hot, towards_sce
+from crust.training.losses import target_rows, towards_sce
 from crust.training.method import Method, Selection
+from crust.training.mixing_collate import MixingCollate
 from crust.training.recorder import Recorder
 from crust.training.run_state import Plan, RunState
 
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from crust.selection import Coreset
 
 OWN = ("batch_size", "eval_batch_size", "workers", "seed", "audit_every")  # of the experiment; the rest is the loop's
-FORMAT = 1
 
 
 class CoresetSampler(Sampler[int]):
@@ -129,10 +128,11 @@ class CoresetSampler(Sampler[int]):
         )
         _check(self.method, self.method_name, settings)
         check_network(model)
-        if not (collate_fn is None or callable(collate_fn)):
-            raise InputError(f"collate_fn is a {type(collate_fn).__name__}: give a function", code="not-a-function")
+        _check_collate(collate_fn)
         if not (classes is None or is_sequence(classes)):
             raise InputError(f"classes are a {type(classes).__name__}: give a list of names", code="classes-type")
+        if classes is not None and len({str(name) for name in classes}) < len(classes):
+            raise InputError("classes name one twice: name each once", code="classes-type")
         for one in (dataset, eval_dataset, val_set):
             if one is not None:
                 check_dataset(one)
@@ -153,6 +153,8 @@ class CoresetSampler(Sampler[int]):
                 code="eval-dataset-length",
             )
         examples = Examples(seen, codes, self.classes, "dataset", collate_fn=collate)
+        if eval_dataset is not None:
+            self._check_model(model, examples)
         self.kept, self.held = np.arange(len(codes)), np.empty(0, np.int64)
         held_out: Examples | None = None
         if val_set is not None:
@@ -215,7 +217,13 @@ class CoresetSampler(Sampler[int]):
 
     @model.setter
     def model(self, model: nn.Module) -> None:
+        check_network(model)
+        self._check_model(model, self.context.plain)
         self.context.networks[0], self._weights = unwrapped(model), None
+
+    def _check_model(self, model: nn.Module, examples: Examples) -> None:
+        sample = next(batches(examples, np.arange(min(2, len(examples))), 2, device=device_of(model)))[0]
+        check_outputs(unwrapped(model), sample, len(self.classes))
 
     @property
     def coreset(self) -> NDArray[np.int64]:
@@ -335,9 +343,14 @@ class CoresetSampler(Sampler[int]):
             >>> bool(torch.isclose(sampler.loss(z, y), torch.nn.functional.cross_entropy(z, y)))  # no noise as yet
             True
         """
-        rows = target if target.is_floating_point() else one_hot(target, logits.shape[1])
+        if not isinstance(logits, Tensor) or logits.dim() != 2 or not logits.is_floating_point():
+            shape = f" of shape {tuple(logits.shape)}" if isinstance(logits, Tensor) else ""
+            raise InputError(
+                f"the logits are a {type(logits).__name__}{shape}: give a tensor of floats, a row an example",
+                code="model-output",
+            )
         bounds = torch.full((len(logits),), self.bound, device=logits.device)
-        return towards_sce(logits.float(), rows.float(), bounds)
+        return towards_sce(logits.float(), target_rows(target, *logits.shape), bounds)
 
     @property
     def bound(self) -> float:
@@ -417,8 +430,7 @@ class CoresetSampler(Sampler[int]):
             "history": self.recorder.history.lines,
             "passes": [self.context.cost.forward, self.context.cost.backward],
         }
-        tensors: dict[str, Tensor] = {}
-        return {"format": FORMAT, "plain": json.dumps(checkpoint.flatten(content, "", tensors)), "tensors": tensors}
+        return sampler_state.packed(content)
 
     def load_state_dict(self, state: Mapping[str, Any], *, again: bool | None = None) -> None:
         """Go on from `state_dict`, with the model's weights put back beside it.
@@ -428,20 +440,20 @@ class CoresetSampler(Sampler[int]):
             again: whether the loader goes through the saved epoch again, as one that skips what was trained on before
                 a stop in the middle does; None: where that epoch was not handed out to its end.
         """
-        found = checkpoint.unflatten(json.loads(state["plain"]), dict(state["tensors"]))
-        if state.get("format") != FORMAT or found["identity"] != self._identity():
-            raise InputError(
-                "this state is of a sampler with other labels or settings: make the sampler as it was",
-                code="other-state",
-            )
+        found = sampler_state.unpacked(state, len(self.kept), self._identity())
+        if (found["watch_validation"] is None) != (self.recorder.watch_validation is None):
+            raise sampler_state.not_a_state()
+        try:
+            self.method.load_state(found["method"])
+            self.recorder.watch.load(found["watch"])
+            if self.recorder.watch_validation is not None:
+                self.recorder.watch_validation.load(found["watch_validation"])
+        except (ValueError, TypeError, LookupError, AttributeError, AssertionError):
+            raise sampler_state.not_a_state() from None
         self.epoch, self.handed_out = found["epoch"], found["handed_out"]
         self.order, self._rest = found["order"], found["rest"]
         self.selection = Selection(found["indices"], found["weights"], None, found["facts"])
         self.context.epoch = max(0, self.epoch)
-        self.method.load_state(found["method"])
-        self.recorder.watch.load(found["watch"])
-        if self.recorder.watch_validation is not None:
-            self.recorder.watch_validation.load(found["watch_validation"])
         self.recorder.history.lines = found["history"]
         self.context.cost.forward, self.context.cost.backward = found["passes"]
         self._weights = None
@@ -499,6 +511,18 @@ def _check(method: Method, name: str, settings: Mapping[str, Any]) -> None:
                 f"what {name} has",
                 code="sampler-setting",
             )
+
+
+def check_sampler(sampler: Any) -> CoresetSampler:
+    """Hold that it is one of ours."""
+    if not isinstance(sampler, CoresetSampler):
+        raise InputError(f"the sampler is a {type(sampler).__name__}: give a CoresetSampler", code="not-a-sampler")
+    return sampler
+
+
+def _check_collate(collate_fn: Any) -> None:
+    if not (collate_fn is None or callable(collate_fn)):
+        raise InputError(f"collate_fn is a {type(collate_fn).__name__}: give a function", code="not-a-function")
 
 
 def _same(one: Selection, other: Selection) -> bool:
@@ -567,53 +591,13 @@ def mixing(
         >>> x.shape, y.shape, bool(torch.allclose(y.sum(1), torch.ones(6)))
         (torch.Size([6, 4]), torch.Size([6, 3]), True)
     """
-    if not alpha > 0:
-        raise InputError(f"alpha is {alpha}: give a number above 0", code="alpha-range")
+    asked: Any = alpha
+    if isinstance(asked, bool) or not isinstance(asked, Real) or not 0 < float(asked) < math.inf:
+        raise InputError(f"alpha is {as_typed(alpha)}: give a number above 0", code="alpha-range")
+    check_sampler(sampler)
+    _check_collate(collate_fn)
     seed = sampler.context.experiment.seed
-    return _Mixing(default_collate if collate_fn is None else collate_fn, len(sampler.classes), alpha, seed)
-
-
-class _Mixing:
-    """Knows nothing of the sampler itself: a worker's copy of it would be an epoch old."""
-
-    def __init__(self, collate_fn: Callable[[list[Any]], Any], classes: int, alpha: float, seed: int):
-        self.collate_fn, self.classes, self.alpha, self.seed = collate_fn, classes, alpha, seed
-
-    def __call__(self, examples: list[Any]) -> Any:
-        batch = self.collate_fn(examples)
-        if isinstance(batch, Mapping):
-            key = next((key for key in LABELS if key in batch), None)
-            if key is None:
-                raise InputError(f"a batch has no labels, but {', '.join(map(str, batch))}", code="batch-labels")
-            x, y = self._mixed({name: value for name, value in batch.items() if name != key}, batch[key])
-            return {**x, key: y}
-        if not isinstance(batch, list | tuple) or len(batch) != 2:
-            raise InputError(
-                "a batch is not (inputs, labels): let the collate_fn make such pairs, or dicts with labels",
-                code="batch-parts",
-            )
-        return self._mixed(*batch)
-
-    def _mixed(self, x: Any, y: Tensor) -> tuple[Any, Tensor]:
-        parts = x if isinstance(x, Mapping) else {"": x}
-        floats = {
-            name: value for name, value in parts.items() if isinstance(value, Tensor) and value.is_floating_point()
-        }
-        if not floats:
-            raise InputError(
-                "the inputs hold no floats to mix, such as pixels or columns: leave crust.mixing out, since token ids "
-                "cannot be mixed",
-                code="cannot-mix",
-            )
-        first = next(iter(floats.values())).flatten(1)
-        some = first[:, :: max(1, first.shape[1] // 16)].float().contiguous().cpu().numpy().tobytes()
-        rng = seeding.numpy_rng(self.seed, "mix", zlib.crc32(some))
-        others = torch.from_numpy(rng.permutation(len(y)))
-        shares = torch.from_numpy(rng.beta(self.alpha, self.alpha, len(y)).astype(np.float32))
-        mixed = {name: mix(value, value[others], shares) for name, value in floats.items()}
-        rows = one_hot(y.long(), self.classes)
-        found = {**parts, **mixed}
-        return found if isinstance(x, Mapping) else found[""], mix(rows, rows[others], shares)
+    return MixingCollate(default_collate if collate_fn is None else collate_fn, len(sampler.classes), alpha, seed)
 
 
 def choose(

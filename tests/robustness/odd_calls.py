@@ -290,7 +290,7 @@ def calls(folder: Path) -> dict[str, Case]:
             )
         add(f"Coreset.load {name}", lambda path=path: crust.Coreset.load(path))
         add(f"data.load {name}", lambda path=path: crust.data.load(path))
-        add(f"report {name}", lambda path=path: result.report(path) if hasattr(result, "report") else fails_here())
+        add(f"report {name}", lambda path=path: result.report(path))
         add(f"save {name}", lambda path=path: result.save(path), name in ("missing", "empty folder", "newline"))
     for value in (0, -1, 1.5, "a", None, True, float("nan"), [], N + 1, 10**40, -0.5, float("inf"), "10%", b"3"):
         add(f"select k {value!r}", lambda value=value: crust.select(X, value))
@@ -410,7 +410,6 @@ def calls(folder: Path) -> dict[str, Case]:
         "frozen",
         "lazy",
         "meta",
-        "too few outputs",
         "other inputs",
         "tuple",
         "fails",
@@ -481,7 +480,7 @@ def calls(folder: Path) -> dict[str, Case]:
         "nothing": [],
         "frame": pd.DataFrame({"a": NAMES}),
     }.items():
-        add(f"predict {name}", lambda data=data: result.predict(data))
+        add(f"predict {name}", lambda data=data: result.predict(data), name == "loader")
     for name, data in {
         "frame": pd.DataFrame(X),
         "lists": X.tolist(),
@@ -564,7 +563,3 @@ def calls(folder: Path) -> dict[str, Case]:
                 f"data.load {name} {value!r}", lambda name=name, value=value: crust.data.load("digits", **{name: value})
             )
     return found
-
-
-def fails_here() -> Any:
-    raise crust.InputError("there is no report in this version", code="no-report")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
+from crust._util.foreign_files import path_of
 from crust.errors import InputError
 
 
@@ -20,13 +21,15 @@ def write_atomic(path: str | Path, write: bytes | Callable[[BinaryIO], object]) 
         path: where it shall be; a file that is there is replaced, one behind a link too.
         write: the content, or a function that writes it to an open file.
     """
-    path = Path(path)
+    path = path_of(path)
     if not path.parent.is_dir():
         raise InputError(
             f"there is no folder {path.parent} to write {path.name} to: create it first", code="missing-folder"
         )
     if path.is_dir():
         raise InputError(f"{path} is a folder: give the name of a file", code="not-a-file")
+    if path.exists() and not path.is_file():  # renamed over, /dev/null would be a file for everybody
+        raise InputError(f"{path} is a pipe or a device: give the name of a file", code="not-a-file")
     target = path.resolve()  # through links: the file they lead to is replaced, not the link
     draft = target.with_name(_draft_name(target, secrets.token_hex(4)))
     try:

@@ -51,8 +51,10 @@ def path_of(value: Any, what: str = "the path") -> Path:
         raise InputError(f"{what} is {value!r:.{LONGEST}}: give the name of a file or a folder", code="bad-path")
     path = Path(name)
     try:
-        path.exists()
         os.fsencode(path)
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):  # whoever reads it says so
+        pass
     except (OSError, ValueError) as error:  # too long, in a loop of links, behind a folder that is closed
         told = "it is no text" if isinstance(error, UnicodeError) else str(error)
         reason = (getattr(error, "strerror", None) or told).lower()

@@ -367,7 +367,7 @@ def _last_names(names: Mapping[str, nn.Module]) -> str:
 
 def check_outputs(model: nn.Module, sample: Any, classes: int) -> None:
     """Make sure that a network takes the data and gives one output a class; else say in one sentence what is wrong."""
-    first = parts_of(sample)[0]
+    first: Any = next(iter(parts_of(sample)), None)
     if not hasattr(first, "shape"):
         raise InputError(
             f"a batch of inputs holds a {type(first).__name__}: let the items of the dataset hold tensors, or give a "

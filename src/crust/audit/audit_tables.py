@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from datetime import date
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crust._util.foreign import INT64, check_text
+from crust._util.foreign_files import LONGEST
 from crust.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,6 +30,14 @@ NAMES = {
 }
 WORST = ("error_score", "mistakenness", "doubt")  # scores that are high where a label is bad
 NEEDED = ("given_label", "predicted_label", "label_quality")
+# Of what kind our own columns are, where they are there, by what numpy calls it; and which hold lists of positions.
+KINDS = {"index": "iu", "predicted_prob": "fiu", "label_quality": "fiu", "selection_rate": "fiu", "is_held_out": "b",
+         "is_label_issue": "b", "duplicate_of": "iu", "mean_loss": "fiu", "mean_weight": "fiu",
+         "aum": "fiu"}  # fmt: skip
+MOST = 10_000  # characters of a label
+LISTS = ("medoids", "medoid_labels")
+TRUE, FALSE = ("true", "1", "1.0", "yes"), ("false", "0", "0.0", "no")
+WHOLE = re.compile("0|-?[1-9][0-9]{0,17}")
 
 
 def as_audit(table: pd.DataFrame, what: str = "the table") -> tuple[pd.DataFrame, list[Any]]:
@@ -45,8 +58,17 @@ def as_audit(table: pd.DataFrame, what: str = "the table") -> tuple[pd.DataFrame
     """
     import pandas as pd
 
+    if not isinstance(table, pd.DataFrame):
+        raise InputError(f"{what} is a {type(table).__name__}: give a table of label issues", code="not-an-audit")
     if not len(table):
         raise InputError(f"{what} has no rows: give at least one example", code="empty")
+    every = pd.Series([str(name) for name in table.columns])
+    if not every.is_unique:
+        twice = every[every.duplicated()].iloc[0]
+        raise InputError(f"{what} has the column {twice!r} twice: rename one of them", code="duplicate-column")
+    for name, column in table.items():
+        if column.dtype == object or pd.api.types.is_string_dtype(column.dtype):
+            check_text(column, f"the column {name} of {what}")
     columns = {str(name): name for name in table.columns}
     sources = {ours: next((columns[name] for name in names if name in columns), None) for ours, names in NAMES.items()}
     worst = next((columns[name] for name in WORST if name in columns), None)
@@ -70,10 +92,10 @@ def as_audit(table: pd.DataFrame, what: str = "the table") -> tuple[pd.DataFrame
     score = table[worst if sources["label_quality"] is None else sources["label_quality"]]
     parts["label_quality"] = _scores(score, what, sources["label_quality"] is None)
     prob = sources["predicted_prob"]
-    parts["predicted_prob"] = np.nan if prob is None else pd.to_numeric(table[prob], errors="coerce").to_numpy(float)
+    parts["predicted_prob"] = np.nan if prob is None else _scores(table[prob], what, False)
     issue = sources["is_label_issue"]
     differs = parts["given_label"].astype(str) != parts["predicted_label"].astype(str)
-    parts["is_label_issue"] = differs.to_numpy() if issue is None else _truths(table[issue])
+    parts["is_label_issue"] = differs.to_numpy() if issue is None else _truths(table[issue], what)
     nothing = {"selection_rate": np.nan, "is_held_out": False}
     parts |= {name: value for name, value in nothing.items() if name not in found}
     head = pd.DataFrame(parts)
@@ -81,7 +103,30 @@ def as_audit(table: pd.DataFrame, what: str = "the table") -> tuple[pd.DataFrame
     if all(isinstance(name, str) for name in classes):
         for name in ("given_label", "predicted_label"):
             head[name] = head[name].astype(object)
-    return pd.concat([head, found], axis=1), classes
+    whole = pd.concat([head, found], axis=1)
+    odd = odd_column(whole)
+    if odd is not None:
+        raise InputError(f"{what} has {odd}, by which crust means something else: rename it", code="column-type")
+    return whole, classes
+
+
+def odd_column(table: pd.DataFrame) -> str | None:
+    """One of our own columns that holds something else than we would have written; None where all are as they should.
+
+    Example:
+        >>> import pandas as pd
+        >>> odd_column(pd.DataFrame({"aum": ["a"]}))
+        "a column 'aum' of type str"
+    """
+    for name, kinds in KINDS.items():
+        if name in table and table[name].dtype.kind not in kinds:
+            return f"a column {name!r} of type {table[name].dtype}"
+    if "medoids" in table:
+        for row, value in enumerate(table["medoids"].tolist()):
+            whole = value is None or np.asarray(value).dtype.kind in "iu" or not np.size(value)
+            if not whole or np.ndim(value) != (value is not None):
+                return f"a column 'medoids' whose row {row} is no list of positions"
+    return None
 
 
 def classes_of(audit: pd.DataFrame) -> list[Any]:
@@ -131,24 +176,50 @@ def _positions(table: pd.DataFrame, column: Any, what: str) -> NDArray[np.int64]
     """Which example each row means: as a column says, or the index of the frame, or the place."""
     values: Any = table.index if column is None else table[column]
     numbers = np.asarray(values)
-    if numbers.dtype.kind == "f" and np.isfinite(numbers).all() and (numbers == numbers.astype(np.int64)).all():
-        numbers = numbers.astype(np.int64)
-    if numbers.dtype.kind not in "iu" or (numbers < 0).any():
+    whole = numbers.dtype.kind in "iu" and bool((numbers <= np.iinfo(np.int64).max).all())
+    if numbers.dtype.kind == "f":
+        whole = bool((np.isfinite(numbers) & (np.abs(numbers) < INT64)).all()) and bool(
+            (numbers == numbers.round()).all()
+        )
+    if not whole or (numbers < 0).any():
         if column is None:
             return np.arange(len(table))
         raise InputError(f"the column index of {what} holds no positions: give whole numbers from 0", code="index-type")
+    numbers = numbers.astype(np.int64)
     unique, counts = np.unique(numbers, return_counts=True)
     if len(unique) < len(numbers):
         twice = unique[counts > 1][0]
         raise InputError(f"{what} has example {twice} twice: leave one of the rows out", code="duplicate-example")
-    return numbers.astype(np.int64)
+    return numbers
 
 
 def _labels(values: pd.Series, where: str) -> pd.Series:
-    if values.isna().any():
-        row = int(np.flatnonzero(values.isna())[0])
+    labels = values.tolist()
+    missing = np.flatnonzero(values.isna())
+    if missing.size:
+        raise InputError(f"row {missing[0]} of {where} is empty: give every example a label", code="missing-label")
+    kinds = set(map(type, labels))
+    odd = next((kind for kind in kinds if not issubclass(kind, str | Real | date | np.bool_)), None)
+    if odd is not None:
+        row = next(row for row, label in enumerate(labels) if type(label) is odd)
+        raise InputError(
+            f"row {row} of {where} holds a {odd.__name__}, which is no label: give text or whole numbers",
+            code="labels-type",
+        )
+    if any(len(_label_text(label)) > MOST for label in set(labels)):
+        raise InputError(f"a label in {where} is longer than {MOST:,} characters: shorten it", code="labels-type")
+    blank = {label for label in set(labels) if isinstance(label, str) and not label.strip()}
+    if blank:
+        row = next(row for row, label in enumerate(labels) if label in blank)
         raise InputError(f"row {row} of {where} is empty: give every example a label", code="missing-label")
     return values.astype(object)
+
+
+def _label_text(label: Any) -> str:
+    try:
+        return str(label)
+    except ValueError:  # more digits than Python writes
+        return " " * (MOST + 1)
 
 
 def _as_numbers(values: pd.Series) -> pd.Series:
@@ -160,7 +231,7 @@ def _as_numbers(values: pd.Series) -> pd.Series:
         labels = [str(value) for value in labels]
     texts = {value: str(value) for value in set(labels)}  # each once: there are many labels of few classes
     short = {value: text.removesuffix(".0") for value, text in texts.items()}
-    whole = all(text.lstrip("-").isdecimal() and str(int(text)) == text for text in short.values())
+    whole = all(WHOLE.fullmatch(text) for text in short.values())
     names: dict[Any, Any] = {value: int(text) for value, text in short.items()} if whole else texts
     return pd.Series([names[value] for value in labels], values.index, dtype=object)
 
@@ -168,18 +239,30 @@ def _as_numbers(values: pd.Series) -> pd.Series:
 def _scores(values: pd.Series, what: str, worst: bool) -> NDArray[np.float64]:
     import pandas as pd
 
-    found = pd.to_numeric(values, errors="coerce").to_numpy(np.float64)
+    name = values.name
+    try:
+        found = (
+            np.asarray([np.nan] * len(values)) if values.dtype.kind in "cmM" else pd.to_numeric(values, errors="coerce")
+        )
+        found = np.asarray(found, np.float64)
+    except (TypeError, ValueError):  # lists, and objects of whatever kind
+        found = np.full(len(values), np.nan)
     bad = np.flatnonzero(~np.isfinite(found) & values.notna().to_numpy() | (found < 0) | (found > 1))
     if bad.size:
+        shown = f"{values.iloc[bad[0]]!s:.{LONGEST}}"
         raise InputError(
-            f"row {bad[0]} of {what} has the score {values.iloc[bad[0]]}: give scores from 0 (bad) to 1 (good)",
-            code="score-range",
+            f"row {bad[0]} of {what} has {shown} as {name}: give scores from 0 (bad) to 1 (good)", code="score-range"
         )
     return 1 - found if worst else found
 
 
-def _truths(values: pd.Series) -> NDArray[np.bool_]:
+def _truths(values: pd.Series, what: str) -> NDArray[np.bool_]:
     """Truths as tables write them."""
     if values.dtype == bool:
         return values.to_numpy()
-    return values.astype(str).str.strip().str.lower().isin(["true", "1", "1.0", "yes"]).to_numpy()
+    words = values.astype(str).str.strip().str.lower()
+    odd = np.flatnonzero(~words.isin([*TRUE, *FALSE]))
+    if odd.size:
+        shown = f"{values.iloc[odd[0]]!s:.{LONGEST}}"
+        raise InputError(f"row {odd[0]} of {what} has {shown} as {values.name}: give true or false", code="not-a-truth")
+    return words.isin(TRUE).to_numpy()

@@ -100,7 +100,19 @@ class Watch:
     def load(self, state: dict[str, Any]) -> None:
         """What was saved of all examples; here ours are kept of it."""
         # A checkpoint of before has looks that count the same.
-        vars(self).update({"trust": float(state["looks"]), **state})
+        given, n = {"trust": float(state["looks"]), **state}, len(self.chosen)
+        names = [name for name in vars(self) if name != "mine"]
+        for name in names:
+            value, now = given[name], getattr(self, name)
+            if not isinstance(now, np.ndarray):
+                right = isinstance(value, int | float) and 0 <= value < np.inf
+            elif name == "last":
+                right = value.ndim == 1 and value.dtype == now.dtype and bool(((value >= 0) & (value < n)).all())
+            else:
+                right = value.shape == (n, *now.shape[1:]) and value.dtype == now.dtype
+            if not right:
+                raise ValueError(f"{name} is not as it was written")
+        vars(self).update({name: given[name] for name in names})
         if len(self.mine) < len(self.losses):
             for name in self.OF_EACH:
                 setattr(self, name, getattr(self, name)[self.mine])

@@ -239,7 +239,7 @@ def _place(
 ) -> Path:
     suffix = {"folder": ".csv", "labels": ".csv"}.get(form) or Path(str(options["data"])).suffix
     usual = source.moves_path if form == "folder" else source.corrected_path(suffix)
-    place = usual if output is None else Path(output)
+    place = usual if output is None else path_of(output, "output")
     if place is None:
         raise InputError("the corrected labels do not know where to go: name a file with output", code="no-output")
     allowed = (".csv", ".parquet") if form == "labels" else (suffix.lower(),)

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crust._util.foreign import as_typed, check_text
+from crust._util.foreign_files import LONGEST
 from crust.data import matrix_io
 from crust.data.labels import as_name, column_codes, have_names
 from crust.errors import InputError, choices
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".json")
+USED = ("index", "id", "corrected", "label", "decision")  # columns of a table of corrections
 
 
 def decisions_table(decisions: Iterable[Decision], audit: pd.DataFrame, classes: Sequence[Any]) -> pd.DataFrame:
@@ -58,8 +61,6 @@ def read_corrections(
         audit: what is corrected.
         classes: its classes.
     """
-    import pyarrow as pa
-
     from crust.data import table_io
 
     name = "the corrections"
@@ -73,27 +74,29 @@ def read_corrections(
         if path.suffix.lower() == ".json":
             from crust.exchange import read_annotations
 
-            table = pa.Table.from_pandas(_with_whole_ids(read_annotations(path), audit), preserve_index=False)
+            columns = _used_columns(read_annotations(path), audit, name)
+            names = [*columns]
         else:
             with matrix_io.reading(path):
                 texts = ("id", "corrected", "label") if have_names(classes) else ("id",)
                 table = table_io.read_table_file(path, texts)
+            columns = {one: table.column(one).to_pylist() for one in USED if one in table.column_names}
+            names = table.column_names
     else:
-        table = pa.Table.from_pandas(corrections.astype({"corrected": object}), preserve_index=False)
-    names = table.column_names
-    label = next((one for one in ("corrected", "label") if one in names), None)
-    if label is None or not {"index", "id"} & set(names):
+        columns = _used_columns(corrections, audit, name)
+        names = [str(one) for one in corrections.columns]
+    label = next((one for one in ("corrected", "label") if one in columns), None)
+    if label is None or not {"index", "id"} & set(columns):
         take = "; to take every label as it is predicted, call that column corrected"
         raise InputError(
             f"{name} has the columns {table_io.listed(names)}: corrections need index (or id) and corrected"
             f"{take if 'predicted_label' in names else ''}",
             code="missing-column",
         )
-    values = table.column(label).to_pylist()
-    left_out = [str(one) == "exclude" for one in table.column("decision").to_pylist()] if "decision" in names else []
-    out = dict(enumerate(left_out))
+    values = columns[label]
+    out = {row: str(one) == "exclude" for row, one in enumerate(columns.get("decision", []))}
     rows = [row for row, value in enumerate(values) if out.get(row) or (value is not None and str(value).strip() != "")]
-    indices = _indices(table, rows, audit, name)
+    indices = _indices(columns, rows, audit, name)
     known = {str(one): number for number, one in enumerate(classes)}
     found: dict[int, int | None] = {}
     for row, index in zip(rows, indices, strict=True):
@@ -109,16 +112,28 @@ def read_corrections(
     return found
 
 
-def _with_whole_ids(corrections: pd.DataFrame, audit: pd.DataFrame) -> pd.DataFrame:
-    """FiftyOne names images without their endings."""
-    if "id" not in corrections or "id" not in audit:
-        return corrections
-    ids = audit["id"].astype(str)
-    whole = dict(zip((Path(name).with_suffix("").as_posix() for name in ids), ids, strict=True))
-    known = frozenset(ids)
-    return corrections.assign(
-        id=[one if one in known else whole.get(one, one) for one in corrections["id"].astype(str)]
-    )
+def _used_columns(corrections: pd.DataFrame, audit: pd.DataFrame, name: str) -> dict[str, list[Any]]:
+    """Those that are used, with None for what is missing. FiftyOne names images without their endings: with them."""
+    import pandas as pd
+
+    if not isinstance(corrections, pd.DataFrame):
+        raise InputError(f"{name} are a {type(corrections).__name__}: give a table", code="not-corrections")
+    columns: dict[str, list[Any]] = {}
+    for one in USED:
+        if one in corrections:
+            column = corrections[one]
+            if column.ndim > 1:
+                raise InputError(f"{name} have the column {one!r} twice: rename one of them", code="duplicate-column")
+            columns[one] = [None if lost else value for value, lost in zip(column.tolist(), column.isna(), strict=True)]
+            check_text(columns[one], f"the column {one} of {name}")
+    if "id" in columns and "id" in audit:
+        ids = audit["id"].astype(str)
+        whole = dict(zip((Path(one).with_suffix("").as_posix() for one in ids), ids, strict=True))
+        known = frozenset(ids)
+        columns["id"] = [
+            one if one is None or str(one) in known else whole.get(str(one), str(one)) for one in columns["id"]
+        ]
+    return columns
 
 
 def corrected_labels(
@@ -134,39 +149,45 @@ def corrected_labels(
     return changes, sorted(index for index, number in corrections.items() if number is None)
 
 
-def _indices(table: Any, rows: list[int], audit: pd.DataFrame, file: str) -> list[int]:
+def _indices(columns: dict[str, list[Any]], rows: list[int], audit: pd.DataFrame, file: str) -> list[int]:
     """The examples that rows of corrections mean, by index, by id, or by both, which must then agree."""
-    names = table.column_names
-    ids = None
-    if "id" in names and "id" in audit:
-        ids = dict(zip(audit["id"].astype(str), audit["index"].tolist(), strict=True))
+    ids: dict[str, int | None] = {}
+    if "id" in columns and "id" in audit:
+        for name, example in zip(audit["id"].astype(str), audit["index"].tolist(), strict=True):
+            ids[name] = None if name in ids else example  # None: of two
     known = frozenset(audit["index"].tolist())
     found = []
-    given = {name: table.column(name).to_pylist() for name in ("index", "id") if name in names}
     for row in rows:
-        index = None
-        if "index" in given:
-            index = _as_position(given["index"][row])
-            if index not in known:
-                raise InputError(
-                    f"row {row} of {file} names the example {given['index'][row]!r}, which the audit does not have: "
-                    f"its indices go from {min(known)} to {max(known)}",
-                    code="unknown-example",
-                )
-        if ids is not None:
-            name = str(given["id"][row])
+        number, text = (columns[name][row] if name in columns else None for name in ("index", "id"))
+        index = _as_position(number)
+        if number is not None and index not in known:
+            raise InputError(
+                f"row {row} of {file} names the example {as_typed(number)}, which the audit does not have: "
+                f"its indices go from {min(known)} to {max(known)}",
+                code="unknown-example",
+            )
+        if text is not None and ids:
+            name = str(text)
             if name not in ids:
                 raise InputError(
-                    f"row {row} of {file} names {name!r}, which the audit does not have: check the id",
+                    f"row {row} of {file} names {name[:LONGEST]!r}, which the audit does not have: check the id",
                     code="unknown-example",
                 )
-            if index is not None and ids[name] != index:
+            if index is None and ids[name] is None:
+                raise InputError(
+                    f"row {row} of {file} names {name[:LONGEST]!r}, as two examples of the audit are called: "
+                    "give a column index",
+                    code="duplicate-example",
+                )
+            if index is not None and ids[name] not in (None, index):
                 raise InputError(
                     f"row {row} of {file} names example {index} and {name!r}, which is example {ids[name]}: "
                     "give the corrections of this run",
                     code="unknown-example",
                 )
-            index = ids[name]
+            index = ids[name] if index is None else index
+        if index is None and text is None:
+            raise InputError(f"row {row} of {file} names no example: give its index or id", code="unknown-example")
         if index is None:
             raise InputError(
                 f"{file} names examples by id, but the audit has none: give a column index", code="unknown-example"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crust._util.foreign import cannot_read
 from crust.data.examples import Examples, gather
 from crust.data.mapped_array import MappedArray
 from crust.data.torch_dataset import augmenting, fixed_random_state, input_of, items
@@ -131,7 +132,13 @@ class _Batches:
         try:
             with fixed_random_state(seed):
                 if self.collate_fn is not None:
-                    return inputs_in(self.collate_fn(items(self.dataset, rows)))
+                    found = items(self.dataset, rows)
+                    try:
+                        return inputs_in(self.collate_fn(found))
+                    except InputError:
+                        raise
+                    except Exception as error:  # of the user's own
+                        raise cannot_read("a batch that the collate_fn shall make", error) from error
                 return _collate([input_of(item) for item in items(self.dataset, rows)], rows)
         except InputError as error:  # as a value, so that its sentence comes through from a worker alone
             return error

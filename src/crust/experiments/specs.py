@@ -33,6 +33,9 @@ HIGHEST_SEED = 2**63 // 1000 - 1  # networks get numbers of their own from a tho
 # How a run is carried out and measured, not what it is.
 RUNTIME = {"device", "eval_batch_size", "stop_after", "workers", "keep_every", "top", "find_unused_parameters"}
 
+# Which came when there were recorded lines already: at their defaults they are left out, so that names stay.
+LATER = {"accumulate", "class_weight", "label_smoothing", "patience"}
+
 
 def make(
     method: str,
@@ -93,10 +96,17 @@ def make(
         "augment": base["augment"] if augment is None else augment,
         "validation": validation,
         "method": method,
-        "experiment": experiment.model_dump(mode="json", exclude=RUNTIME),
+        "experiment": _said(experiment),
         "settings": own.model_dump(mode="json"),
     }
     return {**spec, "tests": list(tests)} if tests else spec  # runs from before there were any stay what they are
+
+
+def _said(experiment: TrainSettings) -> dict[str, Any]:
+    """The settings of a run as they stand in its specification."""
+    found = experiment.model_dump(mode="json", exclude=RUNTIME)
+    usual = TrainSettings.model_fields
+    return {name: value for name, value in found.items() if name not in LATER or value != usual[name].default}
 
 
 def _is_number(value: Any, kinds: type | tuple[type, ...]) -> bool:
@@ -192,7 +202,7 @@ def fill_defaults(old: dict[str, Any]) -> dict[str, Any]:
     if old["method"] not in METHODS:  # of another version of crust
         return old
     own = METHODS[old["method"]].Settings().model_dump(mode="json")
-    common = checked(TrainSettings, {}).model_dump(mode="json", exclude=RUNTIME)
+    common = _said(checked(TrainSettings, {}))
     said = {name: value for name, value in old["experiment"].items() if name not in RUNTIME}
     return {**old, "experiment": {**common, **said}, "settings": {**own, **old["settings"]}}
 

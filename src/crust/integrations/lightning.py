@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from crust.errors import InputError, require
-from crust.sampler import CoresetSampler
+from crust.sampler import CoresetSampler, check_sampler
 
 require("lightning", extra="lightning")
 from lightning.pytorch import Callback, LightningModule, Trainer  # noqa: E402 - after the sentence on what is missing
@@ -28,7 +28,7 @@ class CrustCallback(Callback):  # type: ignore[misc]
     """
 
     def __init__(self, sampler: CoresetSampler):
-        self.sampler = sampler
+        self.sampler = check_sampler(sampler)
 
     def state_dict(self) -> dict[str, Any]:
         """For the checkpoint."""

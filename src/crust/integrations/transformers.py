@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,7 +13,7 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from crust._util.torch_modules import logits_of
 from crust.errors import InputError, require
-from crust.sampler import CoresetSampler
+from crust.sampler import CoresetSampler, check_sampler
 
 require("transformers", extra="transformers")
 from transformers import Trainer, TrainerCallback  # noqa: E402 - after the sentence on what is missing
@@ -44,7 +45,8 @@ class CrustCallback(TrainerCallback):  # type: ignore[misc]
     """
 
     def __init__(self, sampler: CoresetSampler | None, resume_from_checkpoint: str | bool | None = None):
-        self.sampler, self.resume_from_checkpoint = sampler, resume_from_checkpoint
+        self.sampler = None if sampler is None else check_sampler(sampler)
+        self.resume_from_checkpoint = resume_from_checkpoint
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -61,7 +63,12 @@ class CrustCallback(TrainerCallback):  # type: ignore[misc]
             )
         batches = len(kwargs["train_dataloader"])
         steps = max(1, math.ceil(batches / args.gradient_accumulation_steps))
-        saved = torch.load(path, map_location="cpu", weights_only=True)
+        try:
+            saved = torch.load(path, map_location="cpu", weights_only=True)
+        except Exception as error:  # cut, of another format, or with more than plain values in it
+            raise InputError(
+                f"{path} is no state of a sampler: go on from a checkpoint that was saved with one", code="bad-state"
+            ) from error
         self.sampler.load_state_dict(saved, again=state.global_step % steps != 0)
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
@@ -96,6 +103,8 @@ class CrustTrainer(Trainer):  # type: ignore[misc]
 
     def __init__(self, *args: Any, crust: Mapping[str, Any] | None = None, **kwargs: Any):
         self.sampler: CoresetSampler | None = None
+        if not isinstance(crust, Mapping | NoneType):
+            raise InputError(f"crust is a {type(crust).__name__}: give a dict of options", code="options-type")
         self._options = dict(crust or {})
         if self._options.pop("bounded", True):
             kwargs["compute_loss_func"] = kwargs.get("compute_loss_func") or self._loss
@@ -117,8 +126,11 @@ class CrustTrainer(Trainer):  # type: ignore[misc]
         batch = self._train_batch_size * args.gradient_accumulation_steps * args.world_size
         epochs = math.ceil(args.num_train_epochs)
         if args.max_steps > 0:
-            share = 1.0 if options.get("val_set") is not None else 1.0 - options.get("validation", 0.1)
-            epochs = max(1, math.ceil(args.max_steps * batch / options.get("length", share * len(dataset))))
+            held = 0.0 if options.get("val_set") is not None else options.get("validation", 0.1)
+            usual = (1.0 - held) * len(dataset) if isinstance(held, int | float) else 0.0
+            length = options.get("length", usual)
+            if isinstance(length, int | float) and length > 0:  # else the sampler says what is wrong
+                epochs = max(1, math.ceil(args.max_steps * batch / length))
         given = {
             "epochs": epochs,
             "collate_fn": self.data_collator,

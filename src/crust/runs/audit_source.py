@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crust._util.atomic_write import write_atomic
+from crust._util.foreign_files import path_of
+from crust._util.output_files import check_output
 from crust._util.progress import progress_bar
 from crust.audit.audit_tables import as_audit, suspects
 from crust.errors import CrustError, InputError
@@ -300,9 +302,10 @@ class AuditSource:
         """Write the page; to its usual place where none is named."""
         from crust.report.page import audit_page
 
-        place = self.report_path if path is None else Path(path)
+        place = self.report_path if path is None else path_of(path, "the report")
         if place is None:
             raise InputError("the report does not know where to go: name a file", code="no-output")
+        check_output(place, "the report", (".html", ".htm"))
         looks, reason = self.looks()
         text = audit_page(
             self.with_evidence(),
@@ -407,7 +410,7 @@ def _opened(source: Any, words: list[str], options: dict[str, Any]) -> AuditSour
             f"a {type(source).__name__} is no audit: give a run, its result, or a table of label issues",
             code="not-an-audit",
         )
-    path = Path(source)
+    path = path_of(source.path if isinstance(source, RunFolder) else source, "the audit")
     if path.suffix.lower() in TABLES and path.is_file():
         owner = RunFolder(path.parent)
         if path == owner.audit_path and owner.config_path.is_file():

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from crust._util.atomic_write import make_folder, remove_drafts, write_atomic
 from crust._util.foreign_files import parse_json, parse_yaml, path_of, read_file
+from crust.audit.audit_tables import LISTS, odd_column
 from crust.errors import InputError
 from crust.runs.schema import checked_file
 
@@ -33,11 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["RunFolder"]
 
 REPORT = "report.html"
-LISTS = ("medoids", "medoid_labels")  # columns of the audit that Parquet gives back as arrays
-# Of those that are there, by what numpy calls them.
-COLUMNS = {"index": "iu", "predicted_prob": "fiu", "label_quality": "fiu", "selection_rate": "fiu", "is_held_out": "b",
-           "is_label_issue": "b", "duplicate_of": "iu", "mean_loss": "fiu", "mean_weight": "fiu",
-           "aum": "fiu"}  # fmt: skip
 NEEDED = ("index", "given_label", "predicted_label", "predicted_prob", "label_quality", "selection_rate", "is_held_out")
 
 log = logging.getLogger("crust")
@@ -176,19 +172,18 @@ class RunFolder:
             raise InputError(f"the audit in {self} has no column {lacking[0]!r}: {again}", code="bad-audit")
         if not len(table):
             raise InputError(f"the audit in {self} has no rows: {again}", code="bad-audit")
-        for name, kinds in COLUMNS.items():
-            if name in table and table[name].dtype.kind not in kinds:
-                what = f"a column {name!r} of type {table[name].dtype}"
-                raise InputError(f"the audit in {self} has {what}: {again}", code="bad-audit")
+        odd = odd_column(table)
+        if odd is not None:
+            raise InputError(f"the audit in {self} has {odd}: {again}", code="bad-audit")
         if not table["index"].is_unique or table["index"].min() < 0:
             raise InputError(
                 f"the audit in {self} has no two rows of one index, and none below 0: {again}", code="bad-audit"
             )
         for name in ("given_label", "predicted_label"):
             known = frozenset(classes)
-            odd = [one for one in table[name].tolist() if not isinstance(one, Hashable) or one not in known]
-            if odd:
-                what = f"the {name} {str(odd[0])!r:.80}, which is none of the run's classes"
+            others = [one for one in table[name].tolist() if not isinstance(one, Hashable) or one not in known]
+            if others:
+                what = f"the {name} {str(others[0])!r:.80}, which is none of the run's classes"
                 raise InputError(f"the audit in {self} has {what}: {again}", code="bad-audit")
         for name in ("label_quality", "predicted_prob"):
             if not table[name].between(0, 1).all():

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crust._util.foreign_files import path_of
 from crust.corrections.corrected_labels import decisions_table
 from crust.errors import InputError
 from crust.runs.audit_source import AuditSource, open_audit
@@ -66,7 +67,7 @@ def review_labels(
     source = audit if isinstance(audit, AuditSource) else open_audit(audit, show=show)
     if show is not None:
         source = dataclasses.replace(source, show=show, _looks=None)
-    place = source.review_path if store is None else Path(store)
+    place = source.review_path if store is None else path_of(store, "store")
     with serving(source, who=who, port=port, store=place or Path(source.usual_review_name)) as server:
         print(f"open: {server.link}")  # noqa: T201 - the one thing that must be told
         with contextlib.ExitStack() as ending, contextlib.suppress(KeyboardInterrupt):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crust._util.foreign import as_array
+from crust._util.foreign import as_array, cannot_read, is_sequence
+from crust._util.foreign_files import check_regular, path_of
 from crust.errors import InputError
 from crust.report.previews import Looks, Pictures, Rows, as_image, files_of, is_image, numbers_of, pictures_of, rows_of
 
@@ -34,10 +35,11 @@ def looks_of_shown(show: Any, audit: pd.DataFrame) -> Looks:
     if hasattr(show, "columns") and callable(getattr(show, "picture", None)):
         return show  # type: ignore[no-any-return]
     if isinstance(show, str | Path):
-        if Path(show).is_dir():
-            return looks_of_folder(Path(show), audit)
+        path = path_of(show, "what is to be shown")
+        if path.is_dir():
+            return looks_of_folder(path, audit)
         found, count = _of_file(str(show))
-        return _fitting(found, count, audit, Path(str(show)).name)
+        return _fitting(found, count, audit, path.name)
     found, count = _of_object(show)
     return _fitting(found, count, audit, "what is to be shown")
 
@@ -103,6 +105,7 @@ def _of_file(spec: str) -> tuple[Looks, int]:
     head, colon, column = spec.rpartition(":")
     named = bool(colon) and head.lower().endswith(matrix_io.TABLES) and not Path(spec).exists()
     path = Path(head if named else spec)
+    check_regular(path)
     if path.suffix.lower() == ".txt":
         try:
             lines = texts_of_file(path)
@@ -135,21 +138,23 @@ def _of_object(show: Any) -> tuple[Looks, int]:
             return rows_of({"text": show.inputs.texts}), len(show)
         return (numbers_of(show.inputs) if show.kind == "features" else pictures_of(show)), len(show)
     if isinstance(show, dict):
-        return rows_of(show), len(next(iter(show.values()), ()))
+        return _of_columns(show), len(next(iter(show.values())))
     names = getattr(show, "column_names", None)  # of Arrow's tables and of datasets
     if names is not None and not callable(names):
+        _check_column_names(names)
         columns = {str(name): show[name] for name in names}
         images = [name for name, values in columns.items() if len(values) and _is_picture(values[0])]
         if images:
             return _of_list(columns[images[0]])
         return rows_of(show), len(show)
     if hasattr(show, "columns") and hasattr(show, "iloc"):
+        _check_column_names(list(show.columns))
         return rows_of(show), len(show)
     if hasattr(show, "shape") and not hasattr(show, "iloc"):
         values = as_array(show, "what is to be shown")
         if values.ndim > 1:
             return _of_array(values, "what is to be shown"), len(values)
-    if not hasattr(show, "__len__"):
+    if not is_sequence(show):
         raise InputError(
             f"a {type(show).__name__} cannot be shown: give texts, images, a table, a folder or a dataset",
             code="cannot-show",
@@ -157,13 +162,38 @@ def _of_object(show: Any) -> tuple[Looks, int]:
     return _of_list(show.tolist() if hasattr(show, "tolist") else show)
 
 
+def _of_columns(show: dict[Any, Any]) -> Looks:
+    """A dict of columns, all of one length."""
+    _check_column_names(list(show))
+    if not all(is_sequence(values) for values in show.values()) or len({len(values) for values in show.values()}) > 1:
+        raise InputError(
+            "what is to be shown has columns of different lengths: give each one value an example", code="ragged"
+        )
+    return rows_of(show)
+
+
+def _check_column_names(names: Sequence[Any]) -> None:
+    if not len(names):
+        raise InputError("what is to be shown has no columns: give one at least", code="empty")
+    if len({str(name) for name in names}) < len(names):
+        raise InputError("what is to be shown has two columns of one name: rename one of them", code="duplicate-column")
+
+
 def _of_list(values: Sequence[Any]) -> tuple[Looks, int]:
     """Texts, images, paths of images, or items of a dataset, whose inputs are one of these."""
-    if not len(values):
+    what = "what is to be shown"
+    try:
+        count = len(values)
+    except Exception as error:  # of a class of the user's own
+        raise cannot_read(what, error) from error
+    if not count:
         raise InputError("there is nothing to show: give one item an example", code="empty")
 
     def item(index: int) -> Any:
-        found = values[index]
+        try:
+            found = values[index]
+        except Exception as error:
+            raise cannot_read(f"item {index} of {what}", error) from error
         return found[0] if isinstance(found, tuple) and len(found) else found
 
     first = item(0)
@@ -171,11 +201,17 @@ def _of_list(values: Sequence[Any]) -> tuple[Looks, int]:
         columns = [name for name, value in first.items() if isinstance(value, str | int | float)]
         pictures = [name for name, value in first.items() if _is_picture(value)]
         if pictures:
-            return Pictures(lambda index: _picture(item(index)[pictures[0]])), len(values)
-        return Rows(columns, lambda index: [item(index).get(name) for name in columns]), len(values)
+            return Pictures(lambda index: _picture(_field_of(item(index), pictures[0]))), count
+        _check_column_names(columns)
+        return Rows(columns, lambda index: [_field_of(item(index), name) for name in columns]), count
     if _is_picture(first):
-        return Pictures(lambda index: _picture(item(index))), len(values)
-    return Rows(["text"], lambda index: [item(index)]), len(values)
+        return Pictures(lambda index: _picture(item(index))), count
+    return Rows(["text"], lambda index: [item(index)]), count
+
+
+def _field_of(item: Any, name: Any) -> Any:
+    """What an item has by that name; nothing where it is no dict, or has none."""
+    return item.get(name) if isinstance(item, dict) else None
 
 
 def _is_picture(value: Any) -> bool:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
+
+from crust.errors import InputError
 
 
 def cross_entropy(logits: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
@@ -27,6 +30,42 @@ def one_hot(y: Tensor, classes: int) -> Tensor:
     """Labels as rows with a single one."""
     # Not F.one_hot: it asks for the largest label, and the device would have to answer.
     return torch.zeros(len(y), classes, device=y.device).scatter_(1, y[:, None], 1.0)
+
+
+def target_rows(target: Any, n: int, classes: int, what: str = "the labels") -> Tensor:
+    """Labels of n examples, which are numbers or rows of shares, as rows; refused where they are neither.
+
+    Numbers on a GPU are not looked at: it would have to answer.
+
+    Example:
+        >>> target_rows(torch.tensor([1, 0]), 2, 2).tolist()
+        [[0.0, 1.0], [1.0, 0.0]]
+        >>> target_rows(torch.tensor([1, 7]), 2, 2)
+        Traceback (most recent call last):
+        ...
+        crust.errors.InputError: the labels hold 7, but there are 2 classes: give numbers from 0 to 1
+    """
+    if not isinstance(target, Tensor) or target.is_complex() or len(target.shape) not in (1, 2) or len(target) != n:
+        shape = f" of shape {tuple(target.shape)}" if isinstance(target, Tensor) else ""
+        raise InputError(
+            f"{what} of {n} examples are a {type(target).__name__}{shape}: give a tensor, one number an example",
+            code="batch-labels",
+        )
+    if target.dim() == 2:
+        if not target.is_floating_point() or target.shape[1] != classes:
+            raise InputError(
+                f"{what} have shape {tuple(target.shape)}, but there are {classes} classes: give a share of each",
+                code="batch-labels",
+            )
+        return target.float()
+    if target.device.type == "cpu":
+        odd = target[(target != target.long()) | (target < 0) | (target >= classes)]
+        if len(odd):
+            raise InputError(
+                f"{what} hold {odd[0].item():g}, but there are {classes} classes: give numbers from 0 to {classes - 1}",
+                code="label-range",
+            )
+    return one_hot(target.long(), classes)
 
 
 def mix(a: Tensor, b: Tensor, share: Tensor) -> Tensor:

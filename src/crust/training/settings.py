@@ -17,21 +17,21 @@ SYNONYMS = {
     "n_epochs": "epochs", "wd": "weight_decay", "bs": "batch_size", "optim": "optimizer", "coreset": "fraction",
     "share": "fraction", "amp": "mixed_precision", "fp16": "mixed_precision", "bf16": "mixed_precision",
     "gpu": "device", "cuda": "device", "random_state": "seed", "gradient_accumulation_steps": "accumulate",
-    "accumulate_grad_batches": "accumulate", "label_smoothing_factor": "label_smoothing", "criterion": "loss",
-    "loss_fn": "loss", "compute_loss_func": "loss", "class_weights": "class_weight", "early_stopping": "patience",
-    "early_stopping_patience": "patience", "data_collator": "collate_fn", "collator": "collate_fn",
-    "lr_scheduler_type": "schedule", "per_device_train_batch_size": "batch_size", "per_device_eval_batch_size":
-    "eval_batch_size", "val_batch_size": "eval_batch_size", "gradient_clip_val": "clip_norm", "precision":
-    "mixed_precision", "train_batch_size": "batch_size", "ddp_find_unused_parameters": "find_unused_parameters",
-    "callbacks": "on_epoch_end", "log_with": "trackers", "report_to": "trackers", "output_dir": "run_dir",
-    "eval_dataset": "val_set", "eval_set": "val_set", "val_dataset": "val_set", "validation_split": "validation",
-    "validation_data": "val_set", "test_dataset": "test_set", "resume_from_checkpoint": "resume", "verbose": "progress",
-    "warmup_epochs": "select_after",
+    "accumulate_grad_batches": "accumulate", "label_smoothing_factor": "label_smoothing",
+    "class_weights": "class_weight", "early_stopping": "patience", "early_stopping_patience": "patience",
+    "lr_scheduler_type": "schedule", "per_device_train_batch_size": "batch_size",
+    "per_device_eval_batch_size": "eval_batch_size", "val_batch_size": "eval_batch_size",
+    "gradient_clip_val": "clip_norm", "precision": "mixed_precision", "train_batch_size": "batch_size",
+    "ddp_find_unused_parameters": "find_unused_parameters", "warmup_epochs": "select_after",
 }  # fmt: skip
-ARGUMENTS = frozenset(
-    ("loss", "logits", "collate_fn", "on_epoch_end", "trackers", "run_dir", "val_set", "validation", "test_set",
-     "resume", "progress")
-)  # of `crust.fit`  # fmt: skip
+# And of arguments of `crust.fit`, which are no settings.
+ARGUMENTS = {
+    "criterion": "loss", "loss_fn": "loss", "compute_loss_func": "loss", "data_collator": "collate_fn",
+    "collator": "collate_fn", "callbacks": "on_epoch_end", "log_with": "trackers", "report_to": "trackers",
+    "output_dir": "run_dir", "eval_dataset": "val_set", "eval_set": "val_set", "val_dataset": "val_set",
+    "validation_split": "validation", "validation_data": "val_set", "test_dataset": "test_set",
+    "resume_from_checkpoint": "resume", "verbose": "progress",
+}  # fmt: skip
 
 
 class TrainSettings(BaseModel):
@@ -146,8 +146,9 @@ def split_settings(settings: dict[str, Any], method: type[BaseModel]) -> tuple[T
     ours, theirs = set(TrainSettings.model_fields), set(method.model_fields)
     for name in settings:
         if name not in ours | theirs:
-            if SYNONYMS.get(name) in ours | theirs | ARGUMENTS:
-                raise InputError(f"unknown setting {name!r}: it is {SYNONYMS[name]} here", code="unknown-setting")
+            if SYNONYMS.get(name) in ours | theirs or name in ARGUMENTS:
+                here = ARGUMENTS.get(name) or SYNONYMS[name]
+                raise InputError(f"unknown setting {name!r}: it is {here} here", code="unknown-setting")
             nearest = difflib.get_close_matches(str(name).lower(), sorted(ours | theirs), n=3, cutoff=0.5)
             if nearest:
                 hint = ", ".join(map(repr, nearest[:-1])) + " or " * (len(nearest) > 1) + repr(nearest[-1])
