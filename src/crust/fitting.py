@@ -30,6 +30,7 @@ from crust._util.torch_modules import (
     unwrapped,
 )
 from crust.audit import audit_table, duplicates
+from crust.audit.judged_by_features import input_columns
 from crust.audit.label_quality import judged_probabilities
 from crust.audit.reliability import mark
 from crust.audit.training_dynamics import Watch
@@ -204,7 +205,7 @@ class Run:
         final.load_state_dict(trained)
         context.train_pass = None  # there may be gigabytes of it
         self.recorder.finish()
-        judged = judged_probabilities(self._watched())
+        judged = judged_probabilities(self._watched(), self._columns())
         cost = {"forward": context.cost.forward, "backward": context.cost.backward, "seconds": context.cost.seconds}
         result = Result(
             final.eval(),
@@ -232,6 +233,20 @@ class Run:
             found.append((recorder.watch_validation, context.validation.labels, data.held))
         return found
 
+    def _parts(self) -> list[tuple[Examples, NDArray[np.int64]]]:
+        """Those trained on and those held out, and their positions, in the order of `_watched`."""
+        found = [(self.context.plain, self.data.kept)]
+        if len(self._watched()) > 1 and self.context.validation is not None:
+            found.append((self.context.validation, self.data.held))
+        return found
+
+    def _in_memory(self) -> bool:
+        return not any(part.kind == "dataset" or isinstance(part.inputs, MappedArray) for part, _ in self._parts())
+
+    def _columns(self) -> NDArray[np.float32] | None:
+        """The inputs as columns that neighbours are looked for by, where that is quick."""
+        return input_columns([(part.inputs, part.kind) for part, _ in self._parts()]) if self._in_memory() else None
+
     def _probabilities(self, judged: list[NDArray[np.floating]]) -> NDArray[np.floating]:
         """Those that label quality goes by, a row an example of the training set."""
         n, classes = len(self.data.train), self.context.classes
@@ -242,14 +257,11 @@ class Run:
 
     def _audit(self, judged: list[NDArray[np.floating]]) -> Any:
         """One row a training example: what the run knows about its label."""
-        context, data, recorder = self.context, self.data, self.recorder
+        data, recorder = self.data, self.recorder
         trained, *held = self._watched()
-        parts = [(context.plain, data.kept)]
-        if held and context.validation is not None:
-            parts.append((context.validation, data.held))
         same = None  # examples with the very same input as an earlier one; unknown where inputs are not in memory
-        if not any(examples.kind == "dataset" or isinstance(examples.inputs, MappedArray) for examples, _ in parts):
-            same = duplicates((examples.inputs, index) for examples, index in parts)
+        if self._in_memory():
+            same = duplicates((examples.inputs, index) for examples, index in self._parts())
         table = audit_table(
             *trained,
             data.train.classes,

@@ -290,7 +290,7 @@ def calls(folder: Path) -> dict[str, Case]:
             )
         add(f"Coreset.load {name}", lambda path=path: crust.Coreset.load(path))
         add(f"data.load {name}", lambda path=path: crust.data.load(path))
-        add(f"report {name}", lambda path=path: result.report(path), name == "None")
+        add(f"report {name}", lambda path=path: result.report(path))
         add(f"save {name}", lambda path=path: result.save(path), name in ("missing", "empty folder", "newline"))
     for value in (0, -1, 1.5, "a", None, True, float("nan"), [], N + 1, 10**40, -0.5, float("inf"), "10%", b"3"):
         add(f"select k {value!r}", lambda value=value: crust.select(X, value))
@@ -480,7 +480,7 @@ def calls(folder: Path) -> dict[str, Case]:
         "nothing": [],
         "frame": pd.DataFrame({"a": NAMES}),
     }.items():
-        add(f"predict {name}", lambda data=data: result.predict(data))
+        add(f"predict {name}", lambda data=data: result.predict(data), name == "loader")
     for name, data in {
         "frame": pd.DataFrame(X),
         "lists": X.tolist(),

@@ -9,6 +9,7 @@ from tests.training.common import FAST, clouds, examples, fit, network
 
 import crust
 from crust._util import progress
+from crust.audit.label_quality import label_quality
 from crust.errors import InputError
 
 
@@ -40,8 +41,8 @@ def test_a_folder_opened_again_shows_the_same_and_has_the_same_probabilities(tmp
     table = result.audit()
     assert np.array_equal(found.argmax(1), table["predicted_label"])  # held out or not, in the order of the data
     assert np.allclose(found.max(1), table["predicted_prob"], atol=1e-6)
-    given, seen = found[np.arange(90), table["given_label"]], ~table["is_held_out"]
-    assert np.allclose(given[seen], table["label_quality"][seen], atol=1e-6)  # of the others: `on_one_scale`
+    quality, seen = label_quality(found, table["given_label"].to_numpy()), ~table["is_held_out"]
+    assert np.allclose(quality[seen], table["label_quality"][seen], atol=1e-6)  # of the others: `on_one_scale`
     found[:] = 0
     assert result.probabilities().any()  # a copy was given
 
