@@ -63,7 +63,7 @@ EXCERPT = 280  # characters of a text that stand in the audit
 def fit(
     model: nn.Module | str | Callable[[], nn.Module],
     train_set: Any,
-    *,
+    *more: Any,
     method: str | type[Method] | Method = "crust",
     labels: Any = None,
     true_labels: Any = None,
@@ -96,6 +96,7 @@ def fit(
             whole numbers, (n, length), is token ids where the network has an embedding (or is `text`), and numbers
             like all others where it has none. Of a dict goes to the network what its forward takes by name; an x that
             is a tuple goes to it as several arguments.
+        more: nothing; inputs and labels are one pair, `fit(model, (x, y))`.
         method: a name, see `crust methods`; or a `Method` of your own, the class or an instance (CONTRIBUTING.md).
         labels: one label an example, in place of the dataset's own; one-hot rows are taken, too.
         true_labels: for measuring only.
@@ -137,6 +138,8 @@ def fit(
         >>> len(result.history), len(result.audit()), result.history["n_selected"]
         (2, 300, [270, 270])
     """
+    if more:
+        raise InputError("inputs and labels are one argument: fit(model, (x, y))", code="data-pair")
     with own_accelerate_state():
         run = prepare(
             model,
