@@ -1,11 +1,12 @@
 """How well the label quality of one run finds wrong labels, beside cleanlab on cross-validation of the same network.
 
 python -m benchmarks.label_quality --data DIR
+python -m benchmarks.label_quality --show                 what the lines say
 
 The runs are those of `benchmarks.verify_coverage`, everything by default; cleanlab gets the probabilities of five folds
 of plain training (`erm`, the same network and settings), of full length and of a quarter of the epochs, and ranks by
-each of its three scores. Beside the rankings the lists: `is_label_issue` of the run, and those of crust's and of
-cleanlab's `find_label_issues` on the same probabilities. A line a run is added to results/label-quality.json.
+each of its three scores. Beside the rankings the lists: `is_label_issue` of the run and cleanlab's `find_label_issues`
+on the probabilities of the run, and both on those of the folds. A line a run is added to results/label-quality.json.
 """
 
 from __future__ import annotations
@@ -30,6 +31,19 @@ from crust._util.atomic_write import write_atomic
 RESULTS = Path("results/label-quality.json")
 NOISES = ("symmetric:0.2", "symmetric:0.4", "pair-flip:0.3", "class-dependent:0.2", "instance:0.3", "hard:0.1")
 SCORES = ("self_confidence", "normalized_margin", "confidence_weighted_entropy")
+COMPARED = (  # AUROC and F1: ours, and the best of these
+    (
+        "auroc",
+        "crust",
+        "cleanlab, five folds",
+        [f"{length} {score}" for length in ("full", "short") for score in SCORES],
+    ),
+    ("auroc", "full crust", "cleanlab, the same folds", [f"full {score}" for score in SCORES]),
+    ("auroc", "short crust", "cleanlab, the same folds", [f"short {score}" for score in SCORES]),
+    ("f1", "crust", "cleanlab, the same probabilities", ["run cleanlab"]),
+    ("f1", "full crust", "cleanlab, the same probabilities", ["full cleanlab"]),
+    ("f1", "short crust", "cleanlab, the same probabilities", ["short cleanlab"]),
+)
 FOLDS, SHORT = 5, 4  # and by what the epochs of short folds are divided
 
 
@@ -47,6 +61,7 @@ def measure(run: SmallRun, data_dir: Path, runs: Path) -> dict[str, Any]:
         "wrong": round(float(wrong.mean()), 5), "auroc": {"crust": auroc(wrong, 1 - table["label_quality"].to_numpy())},
         "f1": {"crust": f1(wrong, table["is_label_issue"].to_numpy())}, "passes": {"crust": passes(result)},
     }  # fmt: skip
+    line["f1"]["run cleanlab"] = f1(wrong, find_label_issues(codes_of(given), result.probabilities(), n_jobs=1))
     epochs = int(result.config["experiment"]["epochs"])
     for name, length in (("full", epochs), ("short", max(1, epochs // SHORT))):
         p, cost = out_of_sample(inputs, given, classes, run, length, runs / f"{folder.name}-{name}.npz")
@@ -58,6 +73,11 @@ def measure(run: SmallRun, data_dir: Path, runs: Path) -> dict[str, Any]:
         line["f1"][f"{name} crust"] = f1(wrong, ours["is_label_issue"].to_numpy())
         line["f1"][f"{name} cleanlab"] = f1(wrong, find_label_issues(given, p, n_jobs=1))
     return {**line, "date": date.today().isoformat()}
+
+
+def codes_of(given: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Labels as columns of the probabilities of a run, which has those classes alone that are given."""
+    return np.unique(given, return_inverse=True)[1]
 
 
 def out_of_sample(
@@ -94,15 +114,35 @@ def f1(wrong: NDArray[np.bool_], flagged: NDArray[np.bool_]) -> float:
     return round(2 * float((wrong & flagged).sum()) / max(1, int(wrong.sum() + flagged.sum())), 5)
 
 
+def show(lines: list[dict[str, Any]]) -> None:
+    """Means over the runs of a part that have both of what is compared, and the least favourable one."""
+    print("| part | measured | of crust | against | runs | crust | other | least favourable |")
+    print("|---|---|---|---|---|---|---|---|")
+    for part in ("choose", "confirm"):
+        for what, ours, name, others in COMPARED:
+            pairs = []
+            for line in (line for line in lines if line["part"] == part):
+                found = [line[what][other] for other in others if other in line[what]]
+                if ours in line[what] and found:
+                    pairs.append((line[what][ours], max(found)))
+            if pairs:
+                mine, best = np.array(pairs).T
+                cells = [part, what, ours, name, len(pairs), f"{mine.mean():.3f}", f"{best.mean():.3f}"]
+                print(f"| {' | '.join(map(str, cells))} | {(mine - best).min():+.3f} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("CRUST_DATA", "data")))
     parser.add_argument("--part", choices=["choose", "confirm"])
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--runs", type=Path, default=Path("runs/verify"), help="where runs are kept")
+    parser.add_argument("--show", action="store_true", help="only print what was measured")
     options = parser.parse_args()
     torch.set_num_threads(1)
     lines = json.loads(options.results.read_text()) if options.results.exists() else []
+    if options.show:
+        return show(lines)
     done = {line["name"] for line in lines}
     for part in ("choose", "confirm") if options.part is None else (options.part,):
         for run in small_runs(part):
@@ -111,6 +151,7 @@ def main() -> None:
             lines.append(measure(run, options.data, options.runs))
             write_atomic(options.results, ("[\n" + ",\n".join(map(json.dumps, lines)) + "\n]\n").encode())
             print(run.name, flush=True)
+    return None
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ python -m benchmarks.verify_coverage --show                       what the lines
 
 DIR has tables/NAME.csv and mails/NAME.csv. A line a run is added to results/verify.json: noise rate, precision and
 recall at the recommended cut, each with what is true, or why nothing was said. It may be stopped at any moment; a
-second start makes what is missing. Runs are kept in --runs: where a line is removed, only its numbers are made anew.
+second start makes what is missing. Lines marked `before` are of an earlier training rule or label quality: they are
+shown apart, and made anew. Runs are kept in --runs: where a line is removed, only its numbers are made anew.
 """
 
 from __future__ import annotations
@@ -107,24 +108,27 @@ def main() -> None:
     options = parser.parse_args()
     lines = json.loads(options.results.read_text()) if options.results.exists() else []
     if options.show:
-        return show(lines)
+        for before in (False, True):
+            print("\nBefore:\n" if before else "By the code of today:\n")
+            show([line for line in lines if line.get("before", False) == before])
+        return
     torch.set_num_threads(1)
     begun = time.monotonic()
-    done = {line["name"] for line in lines}
+    done = {line["name"] for line in lines if not line.get("before")}
     for part in ("choose", "confirm") if options.part is None else (options.part,):
         for run in small_runs(part):
             if run.name in done:
                 continue
             if time.monotonic() - begun > 60 * options.minutes:
-                return None
+                return
             try:
-                lines.append(measure(run, options.data, options.runs / run.name.replace("/", "-")))
+                found = measure(run, options.data, options.runs / run.name.replace("/", "-"))
             except CrustError as error:
                 print(f"failed: {run.name}: {error}", flush=True)
                 continue
+            lines = [*(line for line in lines if line["name"] != run.name), found]
             write_atomic(options.results, ("[\n" + ",\n".join(map(json.dumps, lines)) + "\n]\n").encode())
             print(run.name, flush=True)
-    return None
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from crust._util.torch_modules import (
     unwrapped,
 )
 from crust.audit import audit_table, duplicates
+from crust.audit.judged_by_features import input_columns
 from crust.audit.label_quality import judged_probabilities
 from crust.audit.reliability import mark
 from crust.audit.training_dynamics import Watch
@@ -62,7 +63,7 @@ EXCERPT = 280  # characters of a text that stand in the audit
 def fit(
     model: nn.Module | str | Callable[[], nn.Module],
     train_set: Any,
-    *,
+    *more: Any,
     method: str | type[Method] | Method = "crust",
     labels: Any = None,
     true_labels: Any = None,
@@ -95,6 +96,7 @@ def fit(
             whole numbers, (n, length), is token ids where the network has an embedding (or is `text`), and numbers
             like all others where it has none. Of a dict goes to the network what its forward takes by name; an x that
             is a tuple goes to it as several arguments.
+        more: nothing; inputs and labels are one pair, `fit(model, (x, y))`.
         method: a name, see `crust methods`; or a `Method` of your own, the class or an instance (CONTRIBUTING.md).
         labels: one label an example, in place of the dataset's own; one-hot rows are taken, too.
         true_labels: for measuring only.
@@ -136,6 +138,8 @@ def fit(
         >>> len(result.history), len(result.audit()), result.history["n_selected"]
         (2, 300, [270, 270])
     """
+    if more:
+        raise InputError("inputs and labels are one argument: fit(model, (x, y))", code="data-pair")
     with own_accelerate_state():
         run = prepare(
             model,
@@ -204,7 +208,7 @@ class Run:
         final.load_state_dict(trained)
         context.train_pass = None  # there may be gigabytes of it
         self.recorder.finish()
-        judged = judged_probabilities(self._watched())
+        judged = judged_probabilities(self._watched(), self._columns())
         cost = {"forward": context.cost.forward, "backward": context.cost.backward, "seconds": context.cost.seconds}
         result = Result(
             final.eval(),
@@ -232,6 +236,20 @@ class Run:
             found.append((recorder.watch_validation, context.validation.labels, data.held))
         return found
 
+    def _parts(self) -> list[tuple[Examples, NDArray[np.int64]]]:
+        """Those trained on and those held out, and their positions, in the order of `_watched`."""
+        found = [(self.context.plain, self.data.kept)]
+        if len(self._watched()) > 1 and self.context.validation is not None:
+            found.append((self.context.validation, self.data.held))
+        return found
+
+    def _in_memory(self) -> bool:
+        return not any(part.kind == "dataset" or isinstance(part.inputs, MappedArray) for part, _ in self._parts())
+
+    def _columns(self) -> NDArray[np.float32] | None:
+        """The inputs as columns that neighbours are looked for by, where that is quick."""
+        return input_columns([(part.inputs, part.kind) for part, _ in self._parts()]) if self._in_memory() else None
+
     def _probabilities(self, judged: list[NDArray[np.floating]]) -> NDArray[np.floating]:
         """Those that label quality goes by, a row an example of the training set."""
         n, classes = len(self.data.train), self.context.classes
@@ -242,14 +260,11 @@ class Run:
 
     def _audit(self, judged: list[NDArray[np.floating]]) -> Any:
         """One row a training example: what the run knows about its label."""
-        context, data, recorder = self.context, self.data, self.recorder
+        data, recorder = self.data, self.recorder
         trained, *held = self._watched()
-        parts = [(context.plain, data.kept)]
-        if held and context.validation is not None:
-            parts.append((context.validation, data.held))
         same = None  # examples with the very same input as an earlier one; unknown where inputs are not in memory
-        if not any(examples.kind == "dataset" or isinstance(examples.inputs, MappedArray) for examples, _ in parts):
-            same = duplicates((examples.inputs, index) for examples, index in parts)
+        if self._in_memory():
+            same = duplicates((examples.inputs, index) for examples, index in self._parts())
         table = audit_table(
             *trained,
             data.train.classes,

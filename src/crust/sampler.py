@@ -36,7 +36,7 @@ from crust.audit import audit_table
 from crust.data import Examples, batches, encode_labels, hold_out
 from crust.data.labels import MOST_CLASSES, check_classes, check_codes, one_each, plain_labels
 from crust.data.torch_dataset import check_dataset
-from crust.data.user_data import read_labels
+from crust.data.user_data import labels_and_names
 from crust.errors import InputError, choices
 from crust.fitting import build_method
 from crust.gradients import GradientPass
@@ -137,7 +137,7 @@ class CoresetSampler(Sampler[int]):
             if one is not None:
                 check_dataset(one)
         collate = default_collate if collate_fn is None else collate_fn
-        values, names = read_labels(dataset, labels)
+        values, names = labels_and_names(dataset, labels)
         values = plain_labels(one_each(values, len(dataset)), "the labels")
         self.classes = _classes(model, dataset, collate, values, names if classes is None else classes)
         codes = encode_labels(values, self.classes)[0]
@@ -158,7 +158,7 @@ class CoresetSampler(Sampler[int]):
         self.kept, self.held = np.arange(len(codes)), np.empty(0, np.int64)
         held_out: Examples | None = None
         if val_set is not None:
-            own = encode_labels(read_labels(val_set, val_labels)[0], self.classes, "the labels of val_set")[0]
+            own = encode_labels(labels_and_names(val_set, val_labels)[0], self.classes, "the labels of val_set")[0]
             held_out = Examples(val_set, own, self.classes, "dataset", collate_fn=collate)
         elif validation:
             self.kept, self.held = hold_out(codes, validation, seeding.numpy_rng(experiment.seed, "validation"))

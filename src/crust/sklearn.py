@@ -118,7 +118,7 @@ class CrustClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         history_: one dictionary an epoch.
         audit_: a pandas DataFrame, one row a training example, in its order.
         label_quality_: of `audit_`, how good each given label is, from 0 (bad) to 1.
-        label_issues_: of `audit_`, whether the label is among as many of the worst as are estimated to be wrong.
+        label_issues_: of `audit_`, whether the label is among the worst, of which there are about as many as are wrong.
 
     Example:
         >>> from sklearn.datasets import load_iris

@@ -11,7 +11,7 @@ from tests.refusals import refused
 import crust
 from crust import noise
 from crust.audit import audit_table
-from crust.audit.find_label_issues import _linear, _neighbours, from_features
+from crust.audit.judged_by_features import _linear, _neighbours, from_features
 from crust.audit.training_dynamics import Watch
 from crust.errors import InputError
 

@@ -39,13 +39,23 @@ def judged(watch, labels, factors=None):
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 30), st.integers(1, 6), st.integers(0, 999))
-def test_label_quality_lies_between_0_and_1_and_is_what_the_other_classes_leave(n, looks, seed):
+def test_label_quality_ranks_as_the_log_margin_and_is_below_half_where_another_label_is_likelier(n, looks, seed):
     watch, labels = watched(n, looks, seed)
     p = balanced(watch.mean(), class_factors(watch.mean(), labels))
     found = label_quality(p, labels)
     assert ((found >= 0) & (found <= 1)).all()
-    others = [sum(row[c] for c in range(3) if c != label) for row, label in zip(p, labels, strict=True)]
-    assert 1 - found == pytest.approx(others, abs=1e-9)
+    rivals = [max(row[c] for c in range(3) if c != label) for row, label in zip(p, labels, strict=True)]
+    margins = np.log(p[np.arange(n), labels]) - np.log(rivals)
+    assert 1 / (1 + np.exp(-margins)) == pytest.approx(found, abs=1e-9)
+    assert ((found < 0.5) == (p.argmax(axis=1) != labels)).all()
+
+
+def test_of_many_examples_label_quality_is_the_same(monkeypatch):
+    p, labels = np.random.default_rng(0).dirichlet(np.ones(4), 50), np.arange(50) % 4
+    whole = label_quality(p, labels)
+    monkeypatch.setattr("crust.audit.label_quality.ROWS", 7)
+    assert np.array_equal(label_quality(p, labels), whole)
+    assert label_quality(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([0, 0])).tolist() == [0.0, 1.0]
 
 
 def test_a_class_that_the_network_neglects_is_helped():
@@ -73,13 +83,14 @@ def test_examples_that_were_held_out_are_as_often_doubted_as_those_trained_on():
     assert len(on_one_scale(trained, held[:0])) == 0
 
 
-def test_as_many_labels_are_issues_as_are_estimated_to_be_wrong():
+def test_label_issues_are_the_worst_by_two_parts_noise_rate_and_one_part_disagreement():
     rng = np.random.default_rng(0)
     quality, given, predicted = rng.random(200), rng.integers(0, 3, 200), rng.integers(0, 3, 200)
     for rate in (0.0, 0.13, 1.0):
         found = issues(quality, given, predicted, rate)
-        assert found.sum() == round(200 * rate)
-        assert not found.any() or quality[found].max() <= quality[~found].min(initial=1)
+        assert found.sum() == round((400 * rate + (given != predicted).sum()) / 3)
+        assert quality[found].max() <= quality[~found].min()
+    assert issues(quality, given, given, 0.0).sum() == 0
     assert np.array_equal(issues(quality, given, predicted, None), given != predicted)
 
 

@@ -186,15 +186,15 @@ def test_help_has_an_example(capsys):
     assert "crust demo -o demo-output" in capsys.readouterr().out
 
 
-def facts_of(erm, crust, label="0"):
-    """Two runs of one epoch or more with these test accuracies, and labels of these names."""
+def facts_of(erm, crust, label="0", trained_on=1):
+    """Two runs of one epoch or more with these test accuracies, and labels of these names; erm trains on two."""
     audit = pd.DataFrame({
         "index": [0, 1], "given_label": [label, "0"], "predicted_label": ["1", label], "predicted_prob": [0.9, 0.5],
         "label_quality": [0.0, 0.8], "truth": ["1", label], "planted": [True, False],
     })  # fmt: skip
     runs = [
-        demo_comparison.RunFacts(name, 2, 5, 0, 2, 1, 1, 1, 0.99, 0.5, accuracy, [0.5] * len(accuracy), 0.5, audit)
-        for name, accuracy in (("erm", erm), ("crust", crust))
+        demo_comparison.RunFacts(name, 2, 5, 0, taken, 1, 1, 1, 0.99, 0.5, accuracy, [0.5] * len(accuracy), 0.5, audit)
+        for name, accuracy, taken in (("erm", erm, 2), ("crust", crust, trained_on))
     ]
     return demo_comparison.Facts(*runs, "symmetric:0.4", [f"crust train -o {label}"])
 
@@ -215,6 +215,10 @@ def test_the_words_say_what_was_measured_whoever_won():
     assert "It had" not in text
     assert "for 1 epoch each" in text
     assert "it is 10.0\N{NO-BREAK SPACE}%" in text
+    assert "of those that crust trains on in the last epoch" in text
+    text = demo_comparison.summary(facts_of([0.9], [0.1], trained_on=2))
+    assert "it is 10.0\N{NO-BREAK SPACE}%; nobody is left out in the end" in text
+    assert "trains on" not in text
 
 
 def test_a_run_is_measured_by_its_own_table():

@@ -5,10 +5,12 @@ import io
 import numpy as np
 import pytest
 import torch
+from tests.refusals import refused
 from tests.training.common import FAST, clouds, examples, fit, network
 
 import crust
 from crust._util import progress
+from crust.audit.label_quality import label_quality
 from crust.errors import InputError
 
 
@@ -40,8 +42,8 @@ def test_a_folder_opened_again_shows_the_same_and_has_the_same_probabilities(tmp
     table = result.audit()
     assert np.array_equal(found.argmax(1), table["predicted_label"])  # held out or not, in the order of the data
     assert np.allclose(found.max(1), table["predicted_prob"], atol=1e-6)
-    given, seen = found[np.arange(90), table["given_label"]], ~table["is_held_out"]
-    assert np.allclose(given[seen], table["label_quality"][seen], atol=1e-6)  # of the others: `on_one_scale`
+    quality, seen = label_quality(found, table["given_label"].to_numpy()), ~table["is_held_out"]
+    assert np.allclose(quality[seen], table["label_quality"][seen], atol=1e-6)  # of the others: `on_one_scale`
     found[:] = 0
     assert result.probabilities().any()  # a copy was given
 
@@ -102,15 +104,23 @@ def test_a_pretrained_network_is_saved_in_its_own_layout(tmp_path):
             assert one.state_dict()[name].equal(value), name
 
 
+def test_inputs_and_labels_in_the_wrong_places():
+    x, y, _ = clouds()
+    with refused("data-pair"):
+        crust.fit(network(), x, y)
+
+
 # ------------------------------------------------------------ progress
 
 
 def test_a_long_run_says_how_far_it_is_and_a_short_one_nothing(capfd, monkeypatch):
     data = examples(600)  # of which enough are held out to rely on the audit, so that nothing is said of that
+    monkeypatch.setattr(progress, "SHOW_AFTER", 1e6)  # seconds, on the slowest machine
+    monkeypatch.setattr("crust.fitting.LINE_EVERY", 1e6)
     fit("erm", data)
     assert capfd.readouterr().err == ""
     monkeypatch.setattr(progress, "SHOW_AFTER", -1.0)
-    fit("erm", data, epochs=40)  # far less than ten seconds: one line
+    fit("erm", data, epochs=40)  # one line, and the next one is far off
     shown = capfd.readouterr().err.splitlines()
     assert len(shown) == 1
     assert shown[0].startswith("epoch 1/40 · val ")

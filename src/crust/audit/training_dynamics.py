@@ -99,8 +99,8 @@ class Watch:
 
     def load(self, state: dict[str, Any]) -> None:
         """What was saved of all examples; here ours are kept of it."""
-        # A checkpoint of before has looks that count the same.
-        given, n = {"trust": float(state["looks"]), **state}, len(self.chosen)
+        # A checkpoint of before has looks that count the same, and does not say who was chosen last.
+        given, n = {"trust": float(state["looks"]), "last": self.last, **state}, len(self.chosen)
         names = [name for name in vars(self) if name != "mine"]
         for name in names:
             value, now = given[name], getattr(self, name)

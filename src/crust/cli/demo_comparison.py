@@ -142,11 +142,19 @@ def summary(facts: Facts) -> str:
             f"It had {percent(best)} after epoch {when}; in the end it repeats {percent(erm.repeated)} of the labels "
             "it was given, wrong ones included. "
         )
+    if crust.trained_on == erm.trained_on:  # so small a set may never say clearly enough whose labels are wrong
+        words += (
+            "With crust, whose loss hardly follows labels that the network finds unlikely, it is "
+            f"{percent(crust.accuracy[-1])}; nobody is left out in the end. "
+        )
+    else:
+        words += (
+            "With crust, which computes gradient proxies of all examples again and again and trains on "
+            f"{chosen}, it is {percent(crust.accuracy[-1])}. "
+            f"Of all labels {percent(1 - crust.planted / crust.examples)} are right; "
+            f"of those that crust trains on in the last epoch, {percent(crust.clean[-1])}. "
+        )
     words += (
-        "With crust, which computes gradient proxies of all examples again and again and trains on "
-        f"{chosen}, it is {percent(crust.accuracy[-1])}. "
-        f"Of all labels {percent(1 - crust.planted / crust.examples)} are right; "
-        f"of those that crust trains on in the last epoch, {percent(crust.clean[-1])}. "
         f"Among the 40 % of the labels of the lowest quality are {crust.found:,} of the {crust.planted:,} wrong ones."
     )
     return words.replace(" %", FIXED_PERCENT)

@@ -76,7 +76,7 @@ class Fields:
         if self.names is None:
             return found
         if self.single:
-            return [_as_tensor(item[self.names[0]]) for item in found]
+            return [_field_tensor(item[self.names[0]]) for item in found]
         return [{name: item[name] for name in self.names if name in item} for item in found]
 
     def fingerprint(self) -> str:
@@ -115,7 +115,7 @@ class Padding:
     @staticmethod
     def _tensor(row: dict[str, Any], name: str, i: int) -> Tensor:
         try:
-            return _as_tensor(row[name])
+            return _field_tensor(row[name])
         except (KeyError, TypeError, ValueError, RuntimeError):
             raise InputError(
                 f"the field {name!r} of item {i} of a batch is no array of numbers: give a collate_fn that makes "
@@ -161,7 +161,7 @@ def fields_of(
     if not isinstance(first, Mapping):
         return dataset, collate_fn
     keys = [name for name in first if name != label_column and name not in LABELS]
-    numbers = [name for name in keys if _is_numeric(first[name])]
+    numbers = [name for name in keys if _can_be_input(first[name])]
     by_name = [name for name in numbers if takes is not None and name in takes]
     if collate_fn is not None:
         labels = [name for name in first if name not in keys]
@@ -202,9 +202,9 @@ def text_field(first: Mapping[str, Any], label_column: str | None, takes: frozen
         'text'
     """
     keys = [name for name in first if name != label_column and name not in LABELS]
-    if any(takes is not None and name in takes and _is_numeric(first[name]) for name in keys):
+    if any(takes is not None and name in takes and _can_be_input(first[name]) for name in keys):
         return None
-    if any(_is_numeric(first[name]) and not _are_ids(first[name]) for name in keys):
+    if any(_can_be_input(first[name]) and not _are_ids(first[name]) for name in keys):
         return None
     texts = [name for name in keys if isinstance(first[name], str)]
     return texts[0] if len(texts) == 1 else next((name for name in USUAL_TEXTS if name in texts), None)
@@ -219,16 +219,16 @@ def _are_ids(value: Any) -> bool:
     )
 
 
-def _is_numeric(value: Any) -> bool:
+def _can_be_input(value: Any) -> bool:
     """Numbers, or what may become some, as pictures do; no text."""
     if isinstance(value, list | tuple):
-        return bool(value) and _is_numeric(value[0])
+        return bool(value) and _can_be_input(value[0])
     if isinstance(value, np.ndarray):
         return value.dtype.kind in "biuf"
     return isinstance(value, Tensor | int | float | np.number) or hasattr(value, "convert")
 
 
-def _as_tensor(value: Any) -> Any:
+def _field_tensor(value: Any) -> Any:
     if isinstance(value, Tensor) or hasattr(value, "convert"):
         return value
     found = torch.as_tensor(np.asarray(value))

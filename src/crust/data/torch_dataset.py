@@ -136,7 +136,7 @@ def can_mix(examples: Examples) -> bool:
 
     found = first_input(examples.inputs)
     if isinstance(found, dict):
-        return any(isinstance(one, torch.Tensor | np.ndarray) and _is_float(one) for one in found.values())
+        return any(isinstance(one, torch.Tensor | np.ndarray) and _holds_floats(one) for one in found.values())
     if isinstance(found, np.ndarray | np.generic):
         return found.dtype.kind == "f" or found.dtype == np.uint8  # uint8: pixels, which become floats
     if isinstance(found, torch.Tensor):
@@ -144,7 +144,7 @@ def can_mix(examples: Examples) -> bool:
     return isinstance(found, float)
 
 
-def _is_float(values: Any) -> bool:
+def _holds_floats(values: Any) -> bool:
     return "float" in str(values.dtype)
 
 

@@ -82,7 +82,7 @@ def as_examples(
     tensors: Any = getattr(data, "tensors", ())
     if how.embeds and type(data).__name__ == "TensorDataset" and len(tensors) == 2 and are_ids(tensors[0]):
         return _from_pair(tensors[0], tensors[1] if labels is None else labels, like, how)
-    return _from_dataset(data, labels, like, how)
+    return _from_map_style(data, labels, like, how)
 
 
 def as_inputs(data: Any, like: Examples, reading: Reading | None = None) -> Examples:
@@ -151,7 +151,7 @@ def _from_pair(x: Any, y: Any, like: Examples | None, how: Reading, classes: Seq
     return from_arrays(x, y, classes=classes, mean=like.mean, std=like.std, normalise=False, where="the labels")
 
 
-def _from_dataset(data: Any, labels: Any, like: Examples | None, how: Reading) -> Examples:
+def _from_map_style(data: Any, labels: Any, like: Examples | None, how: Reading) -> Examples:
     """A map-style dataset whose items are pairs, dicts, or inputs alone."""
     check_dataset(data)
     classes = None if like is None else like.classes
@@ -166,7 +166,7 @@ def _from_dataset(data: Any, labels: Any, like: Examples | None, how: Reading) -
             texts = [input_of(item) for item in items(data, range(len(data)))]
             return dataclasses.replace(found, inputs=from_texts(texts, encoding=encoding).inputs, kind="tokens")
         return found
-    values, names = read_labels(data, how.label_column if labels is None else labels)
+    values, names = labels_and_names(data, how.label_column if labels is None else labels)
     column = text_field(first, how.label_column, how.takes) if how.collate_fn is None else None
     if column is not None:
         return _from_pair(_column(data, column), values, like, how, names)
@@ -284,8 +284,8 @@ def _of_loader(data: Any, how: Reading) -> tuple[Any, Reading]:
 
     if not isinstance(data, DataLoader):
         if isinstance(data, tuple) and len(data) == 2:
-            return tuple(_listed(one) for one in data), how
-        return _listed(data), how
+            return tuple(_as_plain_table(one) for one in data), how
+        return _as_plain_table(data), how
     if isinstance(data.dataset, torch.utils.data.IterableDataset):
         return data.dataset, how
     sampler: Any = data.sampler
@@ -303,7 +303,7 @@ def _of_loader(data: Any, how: Reading) -> tuple[Any, Reading]:
     return data.dataset, how
 
 
-def _listed(data: Any) -> Any:
+def _as_plain_table(data: Any) -> Any:
     """A column of a `datasets.Dataset` as a list; tables of other libraries as those of pandas."""
     if type(data).__module__.partition(".")[0] in ("pyarrow", "polars") and hasattr(data, "to_pandas"):
         data = data.to_pandas()
@@ -365,7 +365,7 @@ def _column(data: Any, name: str) -> list[Any]:
     return [item[name] for item in items(data, range(len(data)))]
 
 
-def read_labels(dataset: Any, labels: Any = None) -> tuple[Any, list[Any] | None]:
+def labels_and_names(dataset: Any, labels: Any = None) -> tuple[Any, list[Any] | None]:
     """The labels of a dataset and the names of its classes, where it has them; no image is decoded for that.
 
     Args:
@@ -374,7 +374,7 @@ def read_labels(dataset: Any, labels: Any = None) -> tuple[Any, list[Any] | None
             the column or key that has a usual name, else the y of items (x, y).
 
     Example:
-        >>> read_labels([{"text": "so", "label": 1}, {"text": "so", "label": 0}])
+        >>> labels_and_names([{"text": "so", "label": 1}, {"text": "so", "label": 0}])
         ([1, 0], None)
     """
     check_dataset(dataset)

@@ -34,19 +34,19 @@ def mix_with(
     share = np.where(partners == batch.index, 1.0, share)
     shares = context.tensor(share.astype(np.float32))
     others = context.inputs(partners) if batch.partner_x is None else batch.partner_x
-    batch.x = _mixed(batch.x, others, shares)
+    batch.x = _mix_parts(batch.x, others, shares)
     if labels:
         other = context.tensor(context.labels[partners])
         batch.target = mix(one_hot(batch.y, context.classes), one_hot(other, context.classes), shares)
     return batch
 
 
-def _mixed(x: Any, others: Any, shares: Tensor) -> Any:
+def _mix_parts(x: Any, others: Any, shares: Tensor) -> Any:
     """Of a batch of several inputs those that are floats; token ids stay those of the example itself."""
     if isinstance(x, Mapping):
-        return {name: _mixed(value, others[name], shares) for name, value in x.items()}
+        return {name: _mix_parts(value, others[name], shares) for name, value in x.items()}
     if isinstance(x, list | tuple):
-        return [_mixed(value, other, shares) for value, other in zip(x, others, strict=True)]
+        return [_mix_parts(value, other, shares) for value, other in zip(x, others, strict=True)]
     if not x.is_floating_point():
         return x
     if x.shape != others.shape:
