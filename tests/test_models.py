@@ -159,7 +159,7 @@ def test_settings():
             "resnet33",
             (3, 32, 32),
             {},
-            "unknown model 'resnet33': use one of resnet8, .*, timm:NAME; did you mean 'resnet32'",
+            "unknown model 'resnet33': use one of resnet8, .*, timm:NAME, hf:NAME; did you mean 'resnet32'",
         ),
         ("timm:", (3, 32, 32), {}, "unknown model 'timm:'"),
         (None, (3, 32, 32), {}, "unknown model None"),

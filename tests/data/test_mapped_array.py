@@ -62,7 +62,8 @@ def test_a_run_has_the_same_bytes_and_the_file_is_not_read_whole(mapped, monkeyp
     monkeypatch.setattr(MappedArray, "gather", lambda self, rows: largest.append(len(rows)) or true_gather(self, rows))
     there = crust.fit("mlp", (mapped(x), LABELS), eval_batch_size=16, **how)
     assert max(largest) <= max(16, 1000 // 28)
-    assert plain.audit().drop(columns="duplicate_of").equals(there.audit())
+    seen = ["index", "given_label", "selection_rate", "mean_loss", "aum", "is_held_out"]  # by the network alone
+    assert plain.audit()[seen].equals(there.audit()[seen])
     assert (plain.predict_proba(x) == there.predict_proba(x)).all()
     for name, value in plain.model.state_dict().items():
         assert value.equal(there.model.state_dict()[name])

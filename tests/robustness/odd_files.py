@@ -275,7 +275,7 @@ NPZ: dict[str, tuple[Maker, bool]] = {
     "structured": (npz(x=np.zeros((N, 3), [("a", float)]), y=Y), REFUSED),
     "five dimensions": (npz(x=np.zeros((N, 1, 2, 3, 4)), y=Y), REFUSED),
     "seven channels": (npz(x=np.zeros((N, 5, 5, 7), np.uint8), y=Y), REFUSED),
-    "one-hot labels": (npz(x=X, y=np.eye(2)[Y]), REFUSED),
+    "one-hot labels": (npz(x=X, y=np.eye(2)[Y]), DONE),
     "huge labels": (npz(x=X, y=np.where(Y, 1e300, 0)), REFUSED),
     "2^64 - 1": (npz(x=X, y=np.where(Y, np.uint64(2**64 - 1), np.uint64(0))), REFUSED),
     "Latin-1 labels": (npz(x=X, y=np.array([b"cat", b"caf\xe9"])[Y]), REFUSED),

@@ -14,7 +14,7 @@ SECONDS = 60  # in which even a busy machine answers: what takes longer waits fo
 LONGEST = 700  # characters of a sentence
 # Words of other people's code, which tell a user nothing.
 INTERNAL = re.compile(
-    r"Traceback|allow_pickle|<class |object at 0x|numpy\.|dtype\('|torch\.(?!bfloat16)[a-z]|Arrow[A-Z]|Errno|"
+    r"Traceback|allow_pickle|<class |object at 0x|numpy\.|dtype\('|torch\.(?!bfloat16|optim)[a-z]|Arrow[A-Z]|Errno|"
     r"size of tensor|\w+Error:|pandas\.|DataLoader worker"
 )
 

@@ -42,40 +42,53 @@ UNKNOWN = (
     "nul inside",
 )
 
+ONE_HOT = {"one-hot": DONE}
+ENCODED = dict.fromkeys(("frame with text", "frame with dates"), DONE)
+SPARSE = dict.fromkeys(("scipy csr", "scipy coo array"), DONE)
+
 # What is done with labels, and where the rule is another one there; None: not asked.
 LABEL_DOORS = {
-    "fit": (lambda y: crust.fit("mlp", (X, y), **FAST), {}),
-    "fit, labels": (lambda y: crust.fit("mlp", Items(), labels=y, **FAST), {}),
+    "fit": (lambda y: crust.fit("mlp", (X, y), **FAST), ONE_HOT),
+    "fit, labels": (lambda y: crust.fit("mlp", Items(), labels=y, **FAST), ONE_HOT),
     "fit, true_labels": (
         lambda y: crust.fit("mlp", (X, NAMES if named(y) else Y), true_labels=y, **FAST),
-        dict.fromkeys(UNKNOWN, REFUSED),
+        {**dict.fromkeys(UNKNOWN, REFUSED), **ONE_HOT},
     ),
     "find_label_issues": (lambda y: crust.find_label_issues(y, features=X), {}),
     "find_label_issues, pred_probs": (lambda y: crust.find_label_issues(y, P), {"range": REFUSED}),
     "select": (lambda y: crust.select(X, 4, groups=y), ANY_NAME),
     "centrality": (lambda y: crust.centrality(X, y), ANY_NAME),
-    "CoresetSampler": (lambda y: crust.CoresetSampler(Items(), y, nn.Linear(3, 2), epochs=2), {"range": REFUSED}),
+    "CoresetSampler": (
+        lambda y: crust.CoresetSampler(Items(), y, nn.Linear(3, 2), epochs=2),
+        {"range": REFUSED, **ONE_HOT},
+    ),
     "CrustClassifier": (lambda y: crust.CrustClassifier("mlp", **ONE).fit(X, y), {"range": None}),
     "proxies": (
         lambda y: crust.proxies(nn.Linear(3, 2), [(torch.from_numpy(X), np.arange(N))], y),
         {**NO_NAMES, "range": REFUSED},
     ),
-    "choose": (lambda y: crust.choose(SEEN, y), NO_NAMES),
+    "choose": (lambda y: crust.choose(SEEN, y), {**NO_NAMES, **ONE_HOT}),
 }
 WIDTH = dict.fromkeys(("frame of booleans and numbers", "constant column", "one column"), REFUSED)
 WARNED = dict.fromkeys(
     ("frame", "frame of booleans and numbers", "frame with text", "frame with dates", "frame without rows")
 )  # by scikit-learn: it was trained without names
 NUMBER_DOORS = {
-    "fit": (lambda x: crust.fit("mlp", (x, Y), **FAST), {}),
+    "fit": (lambda x: crust.fit("mlp", (x, Y), **FAST), {**ENCODED, "frame with a gap": DONE}),
     "fit, test_set": (lambda x: crust.fit("mlp", (X, Y), test_set=(x, Y), **FAST), WIDTH),
     "fit, val_set": (lambda x: crust.fit("mlp", (X, Y), val_set=(x, Y), **FAST), WIDTH),
     "predict": (lambda x: TRAINED["result"].predict(x), WIDTH),
     "find_label_issues": (lambda x: crust.find_label_issues(Y, features=x), {}),
     "select": (lambda x: crust.select(x, 4), {"longdouble": REFUSED}),
     "centrality": (lambda x: crust.centrality(x), {"longdouble": REFUSED}),
-    "CrustClassifier": (lambda x: crust.CrustClassifier("mlp", **ONE).fit(x, Y), {"matrix": REFUSED}),
-    "CrustClassifier, predict": (lambda x: TRAINED["classifier"].predict(x), {**WIDTH, "matrix": REFUSED, **WARNED}),
+    "CrustClassifier": (
+        lambda x: crust.CrustClassifier("mlp", **ONE).fit(x, Y),
+        {"matrix": REFUSED, **ENCODED, **SPARSE},
+    ),
+    "CrustClassifier, predict": (
+        lambda x: TRAINED["classifier"].predict(x),
+        {**WIDTH, "matrix": REFUSED, **WARNED, **SPARSE},
+    ),
 }
 SEEN = crust.proxies(nn.Linear(3, 2), [(torch.from_numpy(X), np.arange(N))], Y)
 TRAINED = {}

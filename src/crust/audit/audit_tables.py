@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 from datetime import date
@@ -82,6 +83,9 @@ def as_audit(table: pd.DataFrame, what: str = "the table") -> tuple[pd.DataFrame
         )
     used = {name for name in sources.values() if name is not None}
     found = table[[name for name in table.columns if name not in used and name != worst]].reset_index(drop=True)
+    for name in (name for name in found if "f" in KINDS.get(str(name), "") and found[name].dtype == object):
+        with contextlib.suppress(ValueError, TypeError):  # else it is refused below
+            found = found.assign(**{name: pd.to_numeric(found[name].replace("", np.nan))})
     parts: dict[str, Any] = {"index": _positions(table, sources["index"], what)}
     if sources["id"] is not None:
         parts["id"] = table[sources["id"]].astype(str).to_numpy()

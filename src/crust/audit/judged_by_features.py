@@ -144,8 +144,8 @@ def input_columns(parts: Sequence[tuple[Any, str]]) -> NDArray[np.float32] | Non
         weighed = counts[:, there > 0] * np.log((1 + n) / (1 + there[there > 0]))
         return np.asarray(weighed / np.maximum(np.linalg.norm(weighed, axis=1, keepdims=True), 1e-12), np.float32)
     arrays = [inputs.detach().cpu().numpy() if hasattr(inputs, "detach") else inputs for inputs, _ in parts]
-    x = np.concatenate([array.reshape(len(array), -1) for array in arrays]).astype(np.float32)
-    x -= x.mean(axis=0)
+    x = np.concatenate([array.reshape(len(array), -1) for array in arrays]).astype(np.float64)
+    x -= x.mean(axis=0)  # in float64: the squares of what fits into float32 may not
     spread = x.std(axis=0)
     return np.asarray(x / np.where(spread > 0, spread, 1), np.float32)
 

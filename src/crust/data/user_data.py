@@ -76,6 +76,7 @@ def as_examples(
     if isinstance(data, Mapping):
         return _from_columns(data, labels, like, how)
     if isinstance(data, tuple) and len(data) == 2:
+        _refuse_column(how, "a pair of inputs and labels")
         return _from_pair(data[0], data[1] if labels is None else labels, like, how)
     if is_text(data) and labels is not None:
         return _from_pair(data, labels, like, how)
@@ -158,6 +159,7 @@ def _from_map_style(data: Any, labels: Any, like: Examples | None, how: Reading)
     with fixed_random_state(0):
         first = items(data, [0])[0]
     if not isinstance(first, Mapping):
+        _refuse_column(how, "a dataset of pairs")
         found = from_dataset(data, labels, classes)
         if how.collate_fn is not None:
             return dataclasses.replace(found, inputs=data, kind="dataset", collate_fn=how.collate_fn)
@@ -260,6 +262,16 @@ def _label_name(names: Sequence[str], label_column: str | None, needed: bool) ->
             code="label-column",
         )
     return found
+
+
+def _refuse_column(how: Reading, what: str) -> None:
+    """A column of labels cannot be named where there are none."""
+    if how.label_column is not None:
+        raise InputError(
+            f"{what} has no columns, so that {how.label_column!r:.60} names no labels: give labels as a list, one an "
+            "example",
+            code="no-columns",
+        )
 
 
 def is_columns(data: Any, label_column: str | None = None) -> bool:

@@ -220,7 +220,7 @@ class AuditSource:
         if self.vectors is None and self.run is None and self.show is not None:
             found = numbers_of_shown(self.show)
             index = self.table["index"].to_numpy()
-            if found is not None and found.size <= NUMBERS and len(found) > index.max():
+            if found is not None and found.size <= NUMBERS and len(found) > index.max() and np.isfinite(found).all():
                 self.vectors = found[index].astype(np.float32), "the numbers that are shown"
         return self.vectors
 

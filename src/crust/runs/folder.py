@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from crust._util.atomic_write import make_folder, remove_drafts, write_atomic
 from crust._util.foreign_files import parse_json, parse_yaml, path_of, read_file
-from crust.audit.audit_tables import LISTS, odd_column
 from crust.errors import InputError
 from crust.runs.schema import checked_file
 
@@ -155,6 +154,8 @@ class RunFolder:
         """The table as it was written, unchecked."""
         import pyarrow.parquet as pq
 
+        from crust.audit.audit_tables import LISTS
+
         with pq.ParquetFile(self.audit_path) as file:
             found = file.read()
         there = [name for name in LISTS if name in found.column_names]
@@ -166,6 +167,8 @@ class RunFolder:
 
     def _check_audit(self, table: pd.DataFrame, classes: list[Any]) -> None:
         """Refuse a table that no run has left."""
+        from crust.audit.audit_tables import odd_column
+
         again = f"copy {self.audit_path.name} and {self.config_path.name} from the same run again"
         lacking = [name for name in NEEDED if name not in table]
         if lacking:
