@@ -162,7 +162,8 @@ CONTROLS = ("erm", "random", "oracle")
 TEXT = """\
 Pairs of numbers: symmetric noise, then human labels; accuracy of the last epoch.
 
-**Whom to train on matters more than which loss.** The best four on both ({best}) judge examples one by one and leave \
+**Whom to train on matters more than which loss.** The best four on both, of those with two seeds ({best}), judge \
+examples one by one and leave \
 out, or label anew, what they suspect. Methods that keep every label and change the loss end below them ({losses}), \
 and so do those that describe the noise by a matrix ({matrices}).
 

