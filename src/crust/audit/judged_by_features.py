@@ -127,8 +127,8 @@ def input_columns(parts: Sequence[tuple[Any, str]]) -> NDArray[np.float32] | Non
 
     Example:
         >>> input_columns([(np.array([[1.0, 5.0], [3.0, 5.0]]), "features"), (np.array([[2.0, 5.0]]), "features")])
-        array([[-1.2247448,  0.       ],
-               [ 1.2247448,  0.       ],
+        array([[-1.2247449,  0.       ],
+               [ 1.2247449,  0.       ],
                [ 0.       ,  0.       ]], dtype=float32)
         >>> input_columns([(np.zeros((2, 3, 32, 32)), "images")])
     """
