@@ -253,7 +253,6 @@ def test_the_demo_shows_what_it_is_for(here):
     erm, crust = json.loads((here / "demo-output/demo.json").read_text())["runs"]
     assert crust["accuracy"][-1] > erm["accuracy"][-1] + 0.1
     assert crust["kept"] > erm["kept"] - 0.02
-    assert crust["clean_fraction"][-1] > 0.9
     assert 0.35 < crust["planted"] / crust["examples"] < 0.45
     assert crust["found"] > max(0.9 * crust["planted"], erm["found"])
     assert crust["corrected"] > 0.8 * crust["found"]

@@ -115,6 +115,7 @@ methods ../../etc/passwd|demo --epochs 0|demo --epochs x|demo --seed -1|demo -o 
 demo extra|demo --seed 99999999999999999999|nothing|trian|--nothing|-q|--version extra|help|train train train
 """
 RIGHT = {
+    "report --features x.npy --labels right.npz:y",
     "report --features x.npy --labels right.npz:y -o x.html",
     "--version extra",
     "report --features x.npy --labels right.npz:y -o x.html --data latin.txt",

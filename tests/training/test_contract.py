@@ -312,7 +312,7 @@ SCRIPT = """
         METHODS[kind.name] = kind
         seen = []
         result = fit(kind.name, data=examples(90), model=network(norm=True), weight_decay=0.1, batch_size=9,
-                     report=lambda line: seen.append(line))
+                     on_epoch_end=lambda line: seen.append(line))
         context = result.recorder.context
         state = context.processes.bare(context.networks[0]).state_dict()
         told[kind.name] = {"sums": [float(value.double().sum()) for value in state.values()],

@@ -56,7 +56,8 @@ SCRIPT = """
     trained = result.recorder.context
     state = processes.bare(trained.networks[0]).state_dict()
     np.savez(folder / f"rank{processes.rank}.npz",
-             **{f"seen.{kind}.{name}": value for kind, found in seen.items() for name, value in vars(found).items()},
+             **{f"seen.{kind}.{name}": value for kind, found in seen.items() for name, value in vars(found).items()
+                if value is not None},
              **{f"weights.{name}": value.numpy() for name, value in state.items()})
     told = {"count": processes.count, "chosen": chosen, "dealt": dealt, "history": result.history.lines}
     (folder / f"rank{processes.rank}.json").write_text(json.dumps(told))
