@@ -173,8 +173,8 @@ def _state(scores: Sequence[Scores]) -> str:
         words += f" None yet of {', '.join(f'`{name}`' for name in gone)}."
     return words + (
         " A method is compared over the seeds that it has, with those that have all of them; the numbers of rows with "
-        "fewer conditions than others are not to be compared with theirs. The AUROC of an audit is by the label quality "
-        "of the version that made the line."
+        "fewer conditions than others are not to be compared with theirs. The AUROC of an audit is by the label "
+        "quality of the version that made the line."
     )
 
 
